@@ -1,0 +1,481 @@
+//! What one repetition recorded. Raw facts only; every figure is derived from them elsewhere, by pure functions.
+//!
+//! A fact that could not be read is `None`, never 0: the gates then void the repetition.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything recorded of one repetition.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RepetitionFacts {
+    /// The window.
+    pub window: WindowFacts,
+    /// The levels of the cell as they really were, chosen and computed ones included: `candidate`, `cores`, `pool`, `rate` …
+    pub levels: BTreeMap<String, String>,
+    /// The generator's account; `None` for pgbench or where the generator left none.
+    pub load: Option<LoadFacts>,
+    /// pgbench's account.
+    pub pgbench: Option<PgbenchFacts>,
+    /// Counters of the candidate across the window.
+    pub candidate: Option<Counters>,
+    /// Counters of the database across the window.
+    pub database: Option<Counters>,
+    /// The host across the window, per CPU.
+    pub host: HostFacts,
+    /// The pace witness of each measured CPU across the window, by CPU number.
+    pub pace: BTreeMap<u32, PaceFacts>,
+    /// Rows before and after.
+    pub rows: Option<RowFacts>,
+    /// What PostgreSQL did across the window.
+    pub postgres: Option<DatabaseFacts>,
+    /// The generator probe before the repetition.
+    pub probe: Option<ProbeFacts>,
+    /// Problems met while the facts were gathered: a counter that could not be read and why, a sampler that died.
+    pub findings: Vec<Finding>,
+}
+
+/// The window of a repetition. All instants are CLOCK_MONOTONIC nanoseconds of one host.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct WindowFacts {
+    /// Start on the monotonic clock.
+    pub start_ns: u64,
+    /// End on the monotonic clock.
+    pub end_ns: u64,
+    /// Start on the wall clock, Unix nanoseconds.
+    pub wall_start_ns: u64,
+    /// End on the wall clock.
+    pub wall_end_ns: u64,
+    /// Start on CLOCK_BOOTTIME, which goes on while the machine is suspended.
+    pub boot_start_ns: u64,
+    /// End on CLOCK_BOOTTIME.
+    pub boot_end_ns: u64,
+    /// What was declared.
+    pub declared_ns: u64,
+}
+
+impl WindowFacts {
+    /// Length on the monotonic clock, in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+}
+
+/// A problem met while facts were gathered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Finding {
+    /// What it concerns: `candidate cpu`, `host cpu 0`, `generator` …
+    pub what: String,
+    /// What happened.
+    pub why: String,
+}
+
+/// The generator's account of one repetition.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LoadFacts {
+    /// Connections asked for.
+    pub connections: u32,
+    /// Connections that got at least one answer.
+    pub connections_used: u32,
+    /// Connections that had to be opened again within the window.
+    pub reconnects: u64,
+    /// Rate asked for (open loop), per second.
+    pub rate: Option<f64>,
+    /// One account per stream, in the workload's order.
+    pub streams: Vec<StreamFacts>,
+    /// The generator's own state across the window.
+    pub generator: GeneratorFacts,
+}
+
+/// One stream's account.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct StreamFacts {
+    /// The stream.
+    pub name: String,
+    /// Requests of the window.
+    pub census: Census,
+    /// Answers as expected from the first request of the repetition to the last, warm-up and drain included.
+    pub acknowledged: u64,
+    /// Requests of the whole repetition whose outcome is unknown (timed out, connection lost, unanswered at the end): they may have taken effect.
+    pub unknown: u64,
+    /// Answers of the warm-up that were not as expected.
+    pub warm_up_failed: u64,
+    /// Failures of the window by reason: `status 502`, `body: $.id is 7, expected 9` (values left out), `connection reset` …
+    pub failures: BTreeMap<String, u64>,
+    /// The first few wrong answers, as evidence: status line and the start of the body.
+    pub evidence: Vec<String>,
+    /// Request sent → last byte, expected answers only, ns.
+    pub service: Histogram,
+    /// Request sent → first byte, expected answers only, ns.
+    pub ttfb: Histogram,
+    /// Due → last byte, expected answers only, open loop only, ns. Unanswered requests enter with their age.
+    pub corrected: Option<Histogram>,
+    /// Due → sent, open loop only, ns.
+    pub send_lag: Option<Histogram>,
+    /// Request sent → last byte of answers that were not as expected, ns.
+    pub failed: Histogram,
+}
+
+/// Where every request of the window went.
+///
+/// Open loop: `due = ok + failed + timed_out + unanswered + unsent`, requests counted by the window their slot is in.
+/// Closed loop: `carried_in + sent = ok + failed + timed_out + unanswered + carried_out`, answers counted by the window they end in;
+/// `carried_in`/`carried_out` were in flight at the window's start and end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Census {
+    /// Open loop: slots of the window. Closed loop: 0.
+    pub due: u64,
+    /// Requests sent.
+    pub sent: u64,
+    /// Closed loop: in flight when the window began.
+    pub carried_in: u64,
+    /// Answers as expected.
+    pub ok: u64,
+    /// Answers that were not as expected, and connection failures.
+    pub failed: u64,
+    /// No answer within the time-out.
+    pub timed_out: u64,
+    /// No answer when the grace time ended.
+    pub unanswered: u64,
+    /// Closed loop: in flight when the window ended, and answered or not afterwards.
+    pub carried_out: u64,
+    /// Open loop: slots that were never sent.
+    pub unsent: u64,
+}
+
+impl Census {
+    /// Whether every request is accounted for.
+    pub fn is_conserved(&self, open_loop: bool) -> bool {
+        if open_loop {
+            self.due == self.ok + self.failed + self.timed_out + self.unanswered + self.unsent
+        } else {
+            self.carried_in + self.sent == self.ok + self.failed + self.timed_out + self.unanswered + self.carried_out
+        }
+    }
+}
+
+/// A histogram of nanoseconds, kept whole: exact count, sum, smallest and largest, and log-linear buckets.
+///
+/// Bucket `i` holds values whose [`Histogram::index`] is `i`: exact below 128, then 128 sub-buckets per power of two
+/// (relative error below 1/128).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Histogram {
+    /// Values recorded.
+    pub count: u64,
+    /// Their sum, ns.
+    pub sum_ns: u128,
+    /// Smallest, ns; 0 when empty.
+    pub min_ns: u64,
+    /// Largest, ns; 0 when empty.
+    pub max_ns: u64,
+    /// Pairs of bucket index and count, ascending, no zero counts.
+    pub buckets: Vec<(u32, u64)>,
+}
+
+impl Histogram {
+    /// Bits of a sub-bucket's resolution.
+    pub const SUB_BUCKET_BITS: u32 = 7;
+
+    /// The bucket of a value.
+    pub const fn index(value_ns: u64) -> u32 {
+        let sub = 1u64 << Self::SUB_BUCKET_BITS;
+        if value_ns < sub {
+            return value_ns as u32;
+        }
+        let exponent = 63 - value_ns.leading_zeros();
+        let shift = exponent - Self::SUB_BUCKET_BITS;
+        ((shift + 1) << Self::SUB_BUCKET_BITS) + ((value_ns >> shift) as u32 & (sub as u32 - 1))
+    }
+
+    /// Smallest and largest value of a bucket, both included.
+    pub const fn bounds(index: u32) -> (u64, u64) {
+        let sub = 1u32 << Self::SUB_BUCKET_BITS;
+        if index < sub {
+            return (index as u64, index as u64);
+        }
+        let shift = (index >> Self::SUB_BUCKET_BITS) - 1;
+        let low = ((sub + (index & (sub - 1))) as u64) << shift;
+        (low, low + ((1u64 << shift) - 1))
+    }
+
+    /// The histogram of these values.
+    pub fn of(values_ns: impl IntoIterator<Item = u64>) -> Self {
+        let mut counts = BTreeMap::<u32, u64>::new();
+        let mut histogram = Self::default();
+        for value in values_ns {
+            histogram.min_ns = if histogram.count == 0 { value } else { histogram.min_ns.min(value) };
+            histogram.max_ns = histogram.max_ns.max(value);
+            histogram.count += 1;
+            histogram.sum_ns += u128::from(value);
+            *counts.entry(Self::index(value)).or_default() += 1;
+        }
+        histogram.buckets = counts.into_iter().collect();
+        histogram
+    }
+
+    /// Adds another histogram's values. This, and not averaging percentiles, is how several streams or hosts are joined.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        self.min_ns = if self.count == 0 { other.min_ns } else { self.min_ns.min(other.min_ns) };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        let mut counts: BTreeMap<u32, u64> = self.buckets.iter().copied().collect();
+        for &(index, count) in &other.buckets {
+            *counts.entry(index).or_default() += count;
+        }
+        self.buckets = counts.into_iter().collect();
+    }
+
+    /// The value below or at which a share `q` (0–1) of the values lies: the upper bound of the bucket of the
+    /// ⌈q·n⌉-th smallest value, never above the largest. `None` when empty.
+    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
+        let rank = ((q.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).clamp(1, self.count);
+        let mut seen = 0;
+        for &(index, count) in &self.buckets {
+            seen += count;
+            if seen >= rank {
+                return Some(Self::bounds(index).1.min(self.max_ns));
+            }
+        }
+        Some(self.max_ns)
+    }
+
+    /// The exact mean, ns. `None` when empty.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
+    }
+}
+
+/// The generator's own state across the window.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct GeneratorFacts {
+    /// Its CPU time in the window, ns; `None` where it could not be read.
+    pub cpu_ns: Option<u64>,
+    /// Part of it in user space, ns.
+    pub user_ns: Option<u64>,
+    /// Threads that generate.
+    pub threads: u32,
+    /// Times that its loop was away for more than 1 ms without waiting.
+    pub stalls: Vec<Stall>,
+    /// Involuntary context switches in the window.
+    pub involuntary_switches: Option<u64>,
+    /// Most slots that were due and not yet sent at one time.
+    pub max_backlog: u64,
+}
+
+/// A time in which something did not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Stall {
+    /// Start on the monotonic clock.
+    pub at_ns: u64,
+    /// Length.
+    pub for_ns: u64,
+}
+
+/// pgbench's account.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PgbenchFacts {
+    /// Transactions that were processed.
+    pub transactions: u64,
+    /// Transactions that failed.
+    pub failed: u64,
+    /// Transactions per second, as pgbench says (without the time to connect).
+    pub tps: f64,
+    /// Mean latency, ms.
+    pub latency_ms: f64,
+    /// Standard deviation of the latency, ms, where pgbench says it.
+    pub latency_stddev_ms: Option<f64>,
+}
+
+/// CPU and memory counters of a role at the window's start and end.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Counters {
+    /// Where they were read: `cgroup v1`, `cgroup v2`, `proc`.
+    pub source: String,
+    /// At the window's start.
+    pub start: Option<CounterReading>,
+    /// At the window's end.
+    pub end: Option<CounterReading>,
+    /// Largest memory seen within the window, bytes.
+    pub memory_peak_bytes: Option<u64>,
+    /// CPUs that the role was given.
+    pub cpus: u32,
+}
+
+impl Counters {
+    /// CPU time spent in the window, ns; `None` when a reading is missing or the counter ran backwards.
+    pub fn cpu_ns(&self) -> Option<u64> {
+        self.end?.cpu_ns.checked_sub(self.start?.cpu_ns)
+    }
+}
+
+/// One reading of a role's counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CounterReading {
+    /// When, on the monotonic clock.
+    pub at_ns: u64,
+    /// CPU time so far, ns.
+    pub cpu_ns: u64,
+    /// Periods in which the role was throttled so far, where a quota exists.
+    pub throttled_periods: Option<u64>,
+    /// Memory now, bytes (cgroup usage, or PSS where cgroups are not used).
+    pub memory_bytes: Option<u64>,
+}
+
+/// The host across the window.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct HostFacts {
+    /// Times of each CPU in the window, by CPU number; a CPU that could not be read is missing.
+    pub cpus: BTreeMap<u32, CpuTimes>,
+    /// Frequency of each CPU at start and end, MHz, where the host tells.
+    pub frequency_mhz: BTreeMap<u32, (u64, u64)>,
+    /// CPU pressure: time in which some task waited for a CPU, µs, where the kernel has PSI.
+    pub pressure_some_us: Option<u64>,
+    /// CPU time of processes outside the study in the window, ns.
+    pub foreign_cpu_ns: Option<u64>,
+}
+
+/// Times of one CPU in the window, in clock ticks of 10 ms as /proc/stat counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CpuTimes {
+    /// User, nice, system, irq, softirq.
+    pub busy: u64,
+    /// Idle and iowait.
+    pub idle: u64,
+    /// Wanted by us, given to somebody else by the hypervisor.
+    pub steal: u64,
+}
+
+impl CpuTimes {
+    /// Steal ÷ all, 0–1; `None` when nothing was counted.
+    pub fn steal_share(&self) -> Option<f64> {
+        let all = self.busy + self.idle + self.steal;
+        (all > 0).then(|| self.steal as f64 / all as f64)
+    }
+}
+
+/// The pace witness of one CPU across the window: a fixed piece of work, timed again and again by its thread's CPU clock.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PaceFacts {
+    /// Times of the work, ns, not capped.
+    pub samples: Histogram,
+    /// Times by which the witness woke up late by more than 1 ms: the platform stood still.
+    pub stalls: Vec<Stall>,
+}
+
+/// Rows before and after a repetition.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RowFacts {
+    /// The table.
+    pub table: String,
+    /// Rows of the fresh clone.
+    pub before: u64,
+    /// Rows after the candidate was stopped.
+    pub after: u64,
+}
+
+/// What PostgreSQL did across the window.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct DatabaseFacts {
+    /// Checkpoints that were timed.
+    pub checkpoints_timed: u64,
+    /// Checkpoints that were requested (by WAL volume or command).
+    pub checkpoints_requested: u64,
+    /// WAL written, bytes.
+    pub wal_bytes: u64,
+    /// Committed transactions.
+    pub commits: u64,
+    /// Rows inserted.
+    pub inserted: u64,
+}
+
+/// The generator probe: a no-op server on the candidate's CPUs, driven open-loop before the repetition.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProbeFacts {
+    /// Rate that was asked for, per second.
+    pub target: f64,
+    /// Expected answers per second.
+    pub achieved: f64,
+    /// Failed, timed out, unanswered and unsent requests.
+    pub errors: u64,
+    /// The window, ns.
+    pub window_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_cover_every_value_once() {
+        let mut expected = 0u64;
+        for index in 0..4_000 {
+            let (low, high) = Histogram::bounds(index);
+            assert_eq!(low, expected, "bucket {index}");
+            assert_eq!((Histogram::index(low), Histogram::index(high)), (index, index));
+            assert!((high - low) as f64 <= low as f64 / 128.0);
+            expected = high + 1;
+        }
+        assert!(Histogram::index(u64::MAX) < 8_192);
+    }
+
+    #[test]
+    fn quantiles_are_of_the_merged_values() {
+        let mut left = Histogram::of((0..990).map(|_| 1_000));
+        let right = Histogram::of((0..10).map(|_| 1_000_000));
+        assert_eq!(left.quantile_ns(0.99), Some(1_000));
+        left.merge(&right);
+        assert_eq!((left.count, left.min_ns, left.max_ns), (1_000, 1_000, 1_000_000));
+        assert_eq!(left.quantile_ns(0.5), Some(1_003.min(Histogram::bounds(Histogram::index(1_000)).1)));
+        assert_eq!(left.quantile_ns(0.999), Some(1_000_000));
+        assert_eq!(left.mean_ns(), Some(10_990.0));
+        assert_eq!(Histogram::default().quantile_ns(0.5), None);
+    }
+
+    #[test]
+    fn a_census_notices_a_lost_request() {
+        let mut open = Census { due: 10, sent: 9, ok: 8, failed: 1, unsent: 1, ..Census::default() };
+        assert!(open.is_conserved(true));
+        open.ok = 7;
+        assert!(!open.is_conserved(true));
+        let mut closed = Census { sent: 9, carried_in: 2, ok: 9, carried_out: 2, ..Census::default() };
+        assert!(closed.is_conserved(false));
+        closed.sent = 8;
+        assert!(!closed.is_conserved(false));
+    }
+
+    #[test]
+    fn a_counter_that_runs_backwards_is_missing() {
+        let reading = |cpu_ns| Some(CounterReading { cpu_ns, ..CounterReading::default() });
+        let mut counters = Counters { start: reading(5), end: reading(9), ..Counters::default() };
+        assert_eq!(counters.cpu_ns(), Some(4));
+        counters.end = reading(4);
+        assert_eq!(counters.cpu_ns(), None);
+        counters.end = None;
+        assert_eq!(counters.cpu_ns(), None);
+    }
+}
