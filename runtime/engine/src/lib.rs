@@ -1,1 +1,13 @@
-//! To be filled.
+//! The engine: executes a plan's DAG against Docker or processes of this machine, PostgreSQL and the generator, and
+//! writes what happens as events.
+//!
+//! Invariants: only `docker` imports bollard, only `postgres` imports tokio-postgres; nothing of ours runs beside a
+//! measurement except the sampler; everything we make carries the run's id and is removed on every ending; events are
+//! journaled before anybody sees them.
+
+pub mod docker;
+pub mod error;
+pub mod host;
+pub mod postgres;
+pub mod process;
+pub mod sample;

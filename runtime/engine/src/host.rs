@@ -1,0 +1,72 @@
+//! Where roles run: the words that both backends share.
+//!
+//! A backend starts servers (candidate, probe, database) pinned to CPUs and tells where their counters are; the study
+//! does not change between backends.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use journal::RunId;
+use plan::{CpuSet, Role};
+
+/// The label (Docker) and environment variable (processes) that everything we make carries, with the run's id.
+pub const RUN_LABEL: &str = "exp.run";
+/// See [`RUN_LABEL`].
+pub const RUN_VARIABLE: &str = "EXP_RUN";
+/// Label of images that we built: the hash of what they were made from. Images are a cache and outlive a run.
+pub const IMAGE_LABEL: &str = "exp.image";
+
+/// A server to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSpec {
+    /// The run that it belongs to.
+    pub run: RunId,
+    /// Short name, unique within the run: `go`, `probe`, `database`.
+    pub name: String,
+    /// Its role.
+    pub role: Role,
+    /// CPUs that it may use.
+    pub cpus: CpuSet,
+    /// Memory limit, bytes; swap is not allowed beyond it.
+    pub memory_bytes: Option<u64>,
+    /// Shared memory (`/dev/shm`), bytes, where it differs from the engine's default.
+    pub shared_memory_bytes: Option<u64>,
+    /// Open files limit.
+    pub open_files: u64,
+    /// Environment.
+    pub env: Vec<(String, String)>,
+    /// Arguments after the image's entrypoint, or after the command.
+    pub arguments: Vec<String>,
+    /// The TCP port on 127.0.0.1 that it will listen on; checked to be free before the start.
+    pub port: u16,
+    /// A directory that outlives the server and is removed with the run (the database's files): where it is mounted
+    /// in a container. Processes get a directory of their own.
+    pub data_volume: Option<String>,
+}
+
+/// Where a server's CPU and memory counters are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CounterSource {
+    /// cgroup v1: directories of the `cpuacct` and `memory` hierarchies.
+    CgroupV1 {
+        /// Holds `cpuacct.usage`.
+        cpuacct: PathBuf,
+        /// Holds `cpu.stat`, where the `cpu` hierarchy is elsewhere than `cpuacct`.
+        cpu: Option<PathBuf>,
+        /// Holds `memory.usage_in_bytes`.
+        memory: PathBuf,
+    },
+    /// cgroup v2: the group's directory, which holds `cpu.stat` and `memory.current`.
+    CgroupV2 {
+        /// The directory.
+        group: PathBuf,
+    },
+    /// `/proc`: the process and everything that descends from it, ended children included.
+    Processes {
+        /// The process.
+        root: u32,
+    },
+}
+
+/// How long a server may take to stop before it is killed.
+pub const STOP_GRACE: Duration = Duration::from_secs(5);
