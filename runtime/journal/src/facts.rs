@@ -83,6 +83,9 @@ pub struct LoadFacts {
     pub connections_used: u32,
     /// Connections that had to be opened again within the window.
     pub reconnects: u64,
+    /// Times within the window that bytes came on a connection with no request in flight: the target answers what nobody asked.
+    #[serde(default)]
+    pub unsolicited: u64,
     /// Rate asked for (open loop), per second.
     pub rate: Option<f64>,
     /// One account per stream, in the workload's order.
@@ -113,7 +116,8 @@ pub struct StreamFacts {
     pub service: Histogram,
     /// Request sent → first byte, expected answers only, ns.
     pub ttfb: Histogram,
-    /// Due → last byte, expected answers only, open loop only, ns. Unanswered requests enter with their age.
+    /// Due → last byte, open loop only, ns: expected answers, and with their age (a floor) what timed out, was left
+    /// unanswered or was never sent. Its count is `ok + timed-out + unanswered + unsent`.
     pub corrected: Option<Histogram>,
     /// Due → sent, open loop only, ns.
     pub send_lag: Option<Histogram>,

@@ -1,1 +1,3 @@
-//! To be filled.
+//! The generator: sends a workload to a target and records what came back.
+
+pub mod wire;
