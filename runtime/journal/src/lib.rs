@@ -6,6 +6,8 @@
 pub mod event;
 pub mod facts;
 pub mod id;
+pub mod read;
+pub mod write;
 
 pub use event::{CaseOutcome, Environment, Event, Failure, Record, RunEnd, Stage, StepEnd};
 pub use facts::{
@@ -13,6 +15,8 @@ pub use facts::{
     LoadFacts, PaceFacts, PgbenchFacts, ProbeFacts, RepetitionFacts, RowFacts, Stall, StreamFacts, WindowFacts,
 };
 pub use id::{RepetitionId, RunId};
+pub use read::{JournalError, Reader, Torn, read};
+pub use write::{Clock, Journal, Reopened, wall_clock};
 
 /// Version of the journal's format: `MAJOR.MINOR`. A reader refuses another major version and ignores unknown fields.
 pub const JOURNAL_VERSION: &str = "1.0";
