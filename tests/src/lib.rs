@@ -1,1 +1,1 @@
-//! To be filled.
+//! Tests of the whole, from outside. Helpers that several of them share.
