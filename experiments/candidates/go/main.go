@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,7 +22,8 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("go: ")
 	if err := run(); err != nil {
-		log.Fatal(err)
+		// One line, whatever the libraries have to say.
+		log.Fatal(strings.Join(strings.Fields(err.Error()), " "))
 	}
 }
 
