@@ -1,0 +1,149 @@
+//! What to measure next, and at which levels: what the engine asks between repetitions.
+
+use std::collections::BTreeMap;
+
+use plan::{Gate, Level, Metric, MetricRef, Phase, Plan};
+
+use crate::derive::candidate_of;
+use crate::evidence::Evidence;
+use crate::judgement::{GateKind, JudgedRepetition, Judgement};
+use crate::mapping::{Levels, cell_levels, map, show, with_chosen};
+
+/// The cells (indices, ascending) of a phase that need another repetition within its `at_most`; empty: the phase is done.
+///
+/// A cell whose candidate can't be measured or failed its contract needs none.
+pub fn wanted(plan: &Plan, phase: &str, judgement: &Judgement, evidence: &Evidence) -> Vec<u32> {
+    let Some(phase) = plan.phase(phase) else {
+        return Vec::new();
+    };
+    (0..phase.cells.len() as u32)
+        .filter(|&cell| {
+            let measured: Vec<&JudgedRepetition> = judgement.repetitions_of(&phase.name, cell).collect();
+            let valid = measured.iter().filter(|repetition| repetition.is_valid()).count();
+            valid < phase.repeat.valid as usize
+                && measured.len() < phase.repeat.at_most as usize
+                && candidate_of(plan, phase, cell).is_none_or(|name| evidence.excluded(plan, name).is_none())
+        })
+        .collect()
+}
+
+/// The level of every factor of a cell: its own, those that other phases chose, and shares of figures as rates.
+///
+/// A rate is written in requests per second without a unit, to two decimals at most.
+///
+/// # Errors
+/// Why a level can't be told: the phase that chooses or determines it gave nothing usable.
+pub fn levels(plan: &Plan, phase: &str, cell: u32, judgement: &Judgement) -> Result<BTreeMap<String, String>, String> {
+    let phase = plan.phase(phase).ok_or_else(|| format!("there is no phase `{phase}` in the plan"))?;
+    let Some(own) = phase.cells.get(cell as usize) else {
+        return Err(format!("the phase `{}` has {} cells and none with number {cell}", phase.name, phase.cells.len()));
+    };
+    let known = with_chosen(phase, cell, judgement)?;
+    let mut levels: BTreeMap<String, String> = known.iter().cloned().collect();
+    for (axis, level) in phase.axes.iter().zip(&own.levels) {
+        let rate = match level {
+            Level::PerSecond(rate) => *rate,
+            Level::ShareOf { share, of } => share * reading(plan, judgement, of, &known)?.value,
+            Level::Integer(_) | Level::Word(_) => continue,
+        };
+        if !rate.is_finite() || rate <= 0.0 {
+            return Err(format!("`{}` of {} would be {rate} requests per second", axis.factor, show(&known)));
+        }
+        levels.insert(axis.factor.clone(), plain(rate));
+    }
+    Ok(levels)
+}
+
+/// The rate, per second, at which the generator probe of a cell is driven: the gate's `at` × the figure that it names, mapped
+/// onto this cell, or × the highest rate that this cell has shown already where that is more: a probe below what it is to
+/// vouch for would never pass.
+///
+/// # Errors
+/// When the phase has no such gate, or the figure gave nothing usable.
+pub fn probe_target(plan: &Plan, phase: &str, cell: u32, judgement: &Judgement) -> Result<f64, String> {
+    let found = plan.phase(phase).ok_or_else(|| format!("there is no phase `{phase}` in the plan"))?;
+    let Some((at, of)) = probe_gate(found) else {
+        return Err(format!("the phase `{phase}` has no `generator-probe` gate"));
+    };
+    let shown = judgement
+        .repetitions_of(phase, cell)
+        .filter_map(|repetition| repetition.values.get(&Metric::Throughput).copied())
+        .fold(0.0, f64::max);
+    let known = with_chosen(found, cell, judgement).unwrap_or_else(|_| cell_levels(found, cell));
+    let base = match reading(plan, judgement, of, &known) {
+        Ok(reading) => reading.value.max(shown),
+        Err(_) if shown > 0.0 => shown,
+        Err(why) => return Err(why),
+    };
+    let target = at * base;
+    if target.is_finite() && target > 0.0 {
+        Ok(target)
+    } else {
+        Err(format!("{at} × {of} is {target} requests per second for {}", show(&known)))
+    }
+}
+
+/// The probe gate of a phase.
+pub(crate) fn probe_gate(phase: &Phase) -> Option<(f64, &MetricRef)> {
+    phase.gates.iter().find_map(|gate| match gate {
+        Gate::GeneratorProbe { at, of } => Some((*at, of)),
+        _ => None,
+    })
+}
+
+/// A figure as another phase reads it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reading {
+    pub value: f64,
+    /// Why it is not the figure's own value, if so.
+    pub provisional: Option<String>,
+}
+
+/// The value of a figure for a cell of another phase with these levels: the determined value, else the largest that was seen in
+/// repetitions that failed for disturbance or for the bench's own limit only.
+pub(crate) fn reading(plan: &Plan, judgement: &Judgement, of: &MetricRef, levels: &Levels) -> Result<Reading, String> {
+    let cell = map(plan, &judgement.choices, &of.phase, of.metric, levels)?;
+    let figure = judgement
+        .figure(&of.phase, of.metric, &cell)
+        .ok_or_else(|| format!("the phase `{}` gives no `{}` for {}", of.phase, of.metric.name(), show(&cell)))?;
+    let why = match &figure.outcome {
+        crate::judgement::Outcome::Determined { value, .. } => {
+            return Ok(Reading { value: *value, provisional: None });
+        }
+        crate::judgement::Outcome::NotDetermined { why } => why,
+    };
+    let phase = plan.phase(&of.phase).ok_or_else(|| format!("there is no phase `{}`", of.phase))?;
+    let best = (0..phase.cells.len() as u32)
+        .filter(|&index| {
+            let own = cell_levels(phase, index);
+            cell.iter().all(|level| own.contains(level))
+        })
+        .flat_map(|index| judgement.repetitions_of(&of.phase, index))
+        .filter(|repetition| repetition.failed_only(&[GateKind::Disturbed, GateKind::BenchLimited]))
+        .filter_map(|repetition| usable_value(repetition, of.metric))
+        .fold(None, |best: Option<f64>, value| Some(best.map_or(value, |best| best.max(value))));
+    match best {
+        Some(value) => Ok(Reading {
+            value,
+            provisional: Some(format!(
+                "{of} for {} is not determined ({why}); what reads it takes the largest value seen, {}",
+                show(&cell),
+                crate::words::with_unit(value, of.metric.unit())
+            )),
+        }),
+        None => Err(format!("{of} for {} is not determined ({why}), and nothing usable was seen", show(&cell))),
+    }
+}
+
+/// The value of a metric in one repetition; for `carried` its rate, where it carried it.
+fn usable_value(repetition: &JudgedRepetition, metric: Metric) -> Option<f64> {
+    if metric == Metric::Carried {
+        return (repetition.carried == Some(true)).then_some(repetition.rate).flatten();
+    }
+    repetition.values.get(&metric).copied()
+}
+
+/// A rate as text: two decimals at most, none where it is whole.
+fn plain(rate: f64) -> String {
+    format!("{}", stats::round::half_even(rate, 2))
+}
