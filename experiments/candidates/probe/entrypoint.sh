@@ -9,7 +9,9 @@ number() {
     eval "value=\${$1:-}"
     [ -n "$value" ] || fail "$1 is not set; it must be a whole number from $2 to $3"
     case $value in *[!0-9]* | ??????*) fail "$1 is \`$value\`; it must be a whole number from $2 to $3" ;; esac
-    [ "$value" -ge "$2" ] && [ "$value" -le "$3" ] || fail "$1 is $value; it must be a whole number from $2 to $3"
+    if [ "$value" -lt "$2" ] || [ "$value" -gt "$3" ]; then
+        fail "$1 is $value; it must be a whole number from $2 to $3"
+    fi
 }
 
 number PORT 1 65535
