@@ -1,0 +1,3 @@
+//! Reading speed: figures follow with the suite.
+
+fn main() {}
