@@ -1,0 +1,110 @@
+//! What can keep a job from running, in words for the person who wrote the study.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why a job could not be prepared, or did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The job contradicts itself or can't be sent.
+    #[error("{what}; {next}")]
+    Job {
+        /// What is wrong, with the value.
+        what: String,
+        /// What to do next.
+        next: String,
+    },
+    /// A connection could not be opened.
+    #[error("connection {number} of {of} to {target} can't be opened: {why}; {next}")]
+    Connect {
+        /// The target.
+        target: SocketAddr,
+        /// Which connection, from 1.
+        number: u32,
+        /// Connections asked for.
+        of: u32,
+        /// Why, in plain words.
+        why: String,
+        /// What to do next.
+        next: &'static str,
+    },
+    /// The operating system refused something that the generator needs.
+    #[error("the generator can't {what}: {source}; {next}")]
+    System {
+        /// What it wanted.
+        what: String,
+        /// The system's answer.
+        source: io::Error,
+        /// What to do next.
+        next: &'static str,
+    },
+    /// The start was given too late.
+    #[error("the start lies {late_ns} ns in the past: the warm-up would be cut short; give the start with more notice")]
+    Late {
+        /// How far.
+        late_ns: u64,
+    },
+    /// The job was stopped before its end; what it saw is not a measurement.
+    #[error("stopped before the end, as ordered; nothing of it counts; run it again")]
+    Stopped,
+    /// The generator's own books don't balance. A fault of this program.
+    #[error(
+        "the generator lost count: {issued} requests sent, {ended} ended, {in_flight} in flight; this is a fault in exp, please report it with the study"
+    )]
+    LostCount {
+        /// Requests sent, by the count at sending.
+        issued: u64,
+        /// Requests that ended, by the count at their ends.
+        ended: u64,
+        /// Requests in flight, by the connections' states.
+        in_flight: u64,
+    },
+    /// A thread panicked. A fault of this program.
+    #[error("a thread of the generator ended in a panic: {0}; this is a fault in exp, please report it with the study")]
+    Panicked(String),
+}
+
+impl LoadError {
+    /// A job that can't be sent.
+    pub(crate) fn job(what: impl Into<String>, next: impl Into<String>) -> Self {
+        Self::Job { what: what.into(), next: next.into() }
+    }
+
+    /// Something the operating system refused.
+    pub(crate) fn system(what: impl Into<String>, next: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::System { what, source, next }
+    }
+
+    /// A connection that could not be opened.
+    pub(crate) fn connect(target: SocketAddr, number: u32, of: u32, error: &io::Error) -> Self {
+        Self::Connect { target, number, of, why: connect_words(error), next: connect_next(error) }
+    }
+}
+
+/// Why a connection attempt failed, in plain words.
+pub(crate) fn connect_words(error: &io::Error) -> String {
+    match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::ConnectionRefused, _) => "connection refused: nobody listens there".into(),
+        (io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock, _) => {
+            "no answer to the connection attempt: the listener accepts nothing".into()
+        }
+        (_, Some(libc::EMFILE | libc::ENFILE)) => "no file descriptor is left".into(),
+        (io::ErrorKind::AddrNotAvailable, _) => "no local port is left for this target".into(),
+        _ => error.to_string(),
+    }
+}
+
+fn connect_next(error: &io::Error) -> &'static str {
+    match (error.kind(), error.raw_os_error()) {
+        (io::ErrorKind::ConnectionRefused, _) => "check that the target runs and that its port is right",
+        (io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock, _) => {
+            "check that the target accepts this many connections, or ask for fewer"
+        }
+        (_, Some(libc::EMFILE | libc::ENFILE)) => "ask for fewer connections, or raise the limit (`ulimit -n`)",
+        (io::ErrorKind::AddrNotAvailable, _) => {
+            "ask for fewer connections, or wait until closed connections have left TIME_WAIT"
+        }
+        _ => "check the target's address and that it runs",
+    }
+}
