@@ -1,0 +1,83 @@
+//! The derivation ledger: for every printed figure its formula, its repetitions and its exact value.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::text::{code, escape, table};
+use crate::model::{Cell, Figure, Item, Report};
+use crate::number::ROUNDING;
+use crate::render::words;
+
+pub(super) fn derivation(out: &mut String, report: &Report) {
+    let _ = writeln!(out, "## Derivation\n\n{ROUNDING}\n");
+    let printed = printed(report);
+    let mut names: Vec<&str> = Vec::new();
+    for &index in &printed {
+        let name = report.figures[index].name.as_str();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let figures: Vec<&Figure> =
+            printed.iter().map(|&index| &report.figures[index]).filter(|figure| figure.name == name).collect();
+        ledger(out, name, &figures);
+    }
+    let others = report.figures.len() - printed.len();
+    if others > 0 {
+        let _ =
+            writeln!(out, "Further figures of this run ({others}) are in `tables/figures.csv` and `report.json`.\n");
+    }
+}
+
+/// Indices of the figures that the report prints or the study estimates, in order.
+fn printed(report: &Report) -> BTreeSet<usize> {
+    let cells = report.items.iter().flat_map(|item| -> Vec<&Cell> {
+        match item {
+            Item::Table(table) => table.rows.iter().flat_map(|row| &row.cells).collect(),
+            Item::BarChart(chart) => chart.bars.iter().map(|bar| &bar.cell).collect(),
+            Item::Choices(_) | Item::CapacityPlan(_) => Vec::new(),
+        }
+    });
+    let mut printed: BTreeSet<usize> =
+        cells.filter_map(|cell| cell.figure).filter(|&index| index < report.figures.len()).collect();
+    printed.extend(report.figures.iter().enumerate().filter(|(_, figure)| figure.published).map(|(index, _)| index));
+    printed
+}
+
+fn ledger(out: &mut String, name: &str, figures: &[&Figure]) {
+    let _ = writeln!(out, "### {}\n", escape(name));
+    let mut rules: Vec<(&str, &str, &str)> = Vec::new();
+    for figure in figures {
+        let rule = (figure.formula.as_str(), figure.estimator.as_str(), figure.rounding.as_str());
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    for (formula, estimator, rounding) in &rules {
+        let mut parts = vec![escape(formula)];
+        if !estimator.is_empty() {
+            parts.push(format!("estimator: {}", escape(estimator)));
+        }
+        if !rounding.is_empty() {
+            parts.push(format!("rounding: {}", escape(rounding)));
+        }
+        let _ = writeln!(out, "{}.\n", parts.join("; "));
+    }
+    let head = ["cell", "exact value", "unit", "repetitions", "made of"].map(str::to_owned);
+    let rows: Vec<Vec<String>> = figures
+        .iter()
+        .map(|figure| {
+            let cell = figure.cell_name();
+            let made_of = if figure.rows.is_empty() { "none".to_owned() } else { figure.rows.join(", ") };
+            vec![
+                if cell.is_empty() { escape(&figure.phase) } else { escape(&cell) },
+                figure.value.map_or_else(|| "not determined".to_owned(), |value| code(&value.to_string())),
+                escape(&figure.unit),
+                words::repetitions(figure),
+                escape(&made_of),
+            ]
+        })
+        .collect();
+    let _ = writeln!(out, "{}", table(&head, &rows, false));
+}

@@ -1,0 +1,301 @@
+//! Tables, charts, choices and capacity plans as Markdown.
+
+use std::fmt::Write as _;
+
+use judge::{ChoiceOutcome, Chosen};
+use plan::Metric;
+
+use super::text::{block, escape, list, sentence, table};
+use crate::model::{BarChart, CapacityPlan, Cell, Figure, Item, Report, Table};
+use crate::number::{counted, percent, significant, with_unit};
+use crate::render::words;
+use crate::width;
+
+/// Columns of the longest bar.
+const BAR: usize = 40;
+
+pub(super) fn items(out: &mut String, report: &Report) {
+    for item in &report.items {
+        let _ = writeln!(out, "## {}\n", escape(item.title()));
+        match item {
+            Item::Table(table) => figures(out, report, table),
+            Item::BarChart(chart) => bars(out, report, chart),
+            Item::Choices(choices) => {
+                let chosen: Vec<&ChoiceOutcome> =
+                    choices.choices.iter().filter_map(|&index| report.choices.get(index)).collect();
+                match &choices.missing {
+                    Some(why) => {
+                        let _ = writeln!(out, "{}\n", sentence(&format!("Nothing was chosen: {why}")));
+                    }
+                    None => choice_table(out, report, &chosen),
+                }
+            }
+            Item::CapacityPlan(plan) => capacity(out, plan),
+        }
+    }
+}
+
+/// Choices that no item of the report shows: every later figure rests on them.
+pub(super) fn choices_without_table(out: &mut String, report: &Report) {
+    let shown: Vec<usize> = report
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            Item::Choices(table) => Some(table.choices.iter().copied()),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let others: Vec<&ChoiceOutcome> = report
+        .choices
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !shown.contains(index))
+        .map(|(_, choice)| choice)
+        .collect();
+    if !others.is_empty() {
+        let _ = writeln!(out, "## Choices\n");
+        choice_table(out, report, &others);
+    }
+}
+
+fn figures(out: &mut String, report: &Report, shown: &Table) {
+    let fixed: Vec<String> = shown.fixed.iter().map(|level| words::level(&level.factor, &level.level)).collect();
+    let fixed = if fixed.is_empty() { String::new() } else { format!(" All cells: {}.", escape(&fixed.join(", "))) };
+    let _ = writeln!(out, "{}.{fixed}\n", shown.about);
+    let mut head = vec![String::new()];
+    head.extend(shown.columns.iter().map(|column| escape(column)));
+    let rows: Vec<Vec<String>> = shown
+        .rows
+        .iter()
+        .map(|row| {
+            let mut cells = vec![escape(&row.label)];
+            cells.extend(row.cells.iter().map(|cell| figure_cell(report, cell)));
+            cells
+        })
+        .collect();
+    let _ = writeln!(out, "{}", table(&head, &rows, true));
+    let places = shown.rows.iter().flat_map(|row| {
+        row.cells.iter().zip(&shown.columns).map(move |(cell, column)| {
+            let column = if shown.columns.len() > 1 { format!(", {column}") } else { String::new() };
+            (format!("{}{column}", row.label), cell)
+        })
+    });
+    notes(out, report, places);
+}
+
+fn figure_cell(report: &Report, cell: &Cell) -> String {
+    let Some(figure) = found(report, cell) else {
+        return escape(cell.missing.as_deref().unwrap_or("not measured"));
+    };
+    let value = escape(&words::figure_value(figure));
+    if figure.value.is_some() {
+        return format!("**{value}** ({})", escape(&words::figure_beside(figure)));
+    }
+    match words::paced_beside(report, figure) {
+        Some(paced) => format!("{value}; {}", escape(&paced)),
+        None => value,
+    }
+}
+
+fn found<'a>(report: &'a Report, cell: &Cell) -> Option<&'a Figure> {
+    cell.figure.and_then(|index| report.figures.get(index))
+}
+
+/// Why figures are missing or only floors, and what has to be known beside them: each sentence once, with its cells.
+fn notes<'a>(out: &mut String, report: &Report, cells: impl Iterator<Item = (String, &'a Cell)>) {
+    let mut sentences: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |text: &str, place: &str| match sentences.iter_mut().find(|(known, _)| known == text) {
+        Some((_, places)) => places.push(place.to_owned()),
+        None => sentences.push((text.to_owned(), vec![place.to_owned()])),
+    };
+    for (place, cell) in cells {
+        if let Some(figure) = found(report, cell) {
+            if let Some(why) = &figure.not_determined {
+                add(why, &place);
+            }
+            if let Some(bound) = &figure.bound {
+                add(bound, &place);
+            }
+            for note in &figure.notes {
+                add(note, &place);
+            }
+        }
+    }
+    if !sentences.is_empty() {
+        let lines = sentences.into_iter().map(|(text, places)| {
+            let text = text.strip_prefix(&format!("{}: ", places[0])).unwrap_or(&text).to_owned();
+            format!("{}: {}", escape(&places.join("; ")), sentence(&text))
+        });
+        let _ = writeln!(out, "{}", list(lines));
+    }
+}
+
+fn bars(out: &mut String, report: &Report, chart: &BarChart) {
+    let _ = writeln!(out, "{}. Under each bar every repetition of the cell: `o` valid, `x` void.\n", chart.about);
+    let _ = writeln!(out, "{}", block(&bar_chart(report, chart, BAR)));
+}
+
+/// A bar chart of characters, every repetition under its bar.
+pub(crate) fn bar_chart(report: &Report, chart: &BarChart, columns: usize) -> String {
+    let largest = chart
+        .bars
+        .iter()
+        .flat_map(|bar| bar.value.into_iter().chain(bar.points.iter().map(|point| point.value)))
+        .filter(|value| value.is_finite())
+        .fold(0.0, f64::max);
+    let place = |value: f64| {
+        let share = if largest > 0.0 { (value / largest).clamp(0.0, 1.0) } else { 0.0 };
+        (share * columns as f64).round() as usize
+    };
+    let labels: Vec<String> = chart
+        .bars
+        .iter()
+        .map(|bar| match &bar.group {
+            Some(group) => format!("{}, {group}", bar.label),
+            None => bar.label.clone(),
+        })
+        .collect();
+    let widest = labels.iter().map(|label| width::of(label)).max().unwrap_or(0);
+    let mut out = String::new();
+    for (bar, label) in chart.bars.iter().zip(&labels) {
+        let text = match found(report, &bar.cell) {
+            Some(figure) => words::figure_value(figure),
+            None => bar.cell.missing.clone().unwrap_or_default(),
+        };
+        let line = "█".repeat(bar.value.map_or(0, place));
+        let gap = if line.is_empty() { "" } else { " " };
+        let _ = writeln!(out, "{}  {line}{gap}{}", width::pad(label, widest), width::harmless(&text));
+        if !bar.points.is_empty() {
+            let mut strip = vec![' '; columns + 1];
+            for point in &bar.points {
+                let mark = &mut strip[place(point.value).min(columns)];
+                // A void repetition stays visible where a valid one has the same place.
+                *mark = if point.valid && *mark != 'x' { 'o' } else { 'x' };
+            }
+            let strip: String = strip.into_iter().collect();
+            let _ = writeln!(out, "{}  {}", " ".repeat(widest), strip.trim_end());
+        }
+    }
+    out
+}
+
+fn choice_table(out: &mut String, report: &Report, choices: &[&ChoiceOutcome]) {
+    let head: Vec<String> = ["for", "chosen", "compared", "cost of the worst"].map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> = choices
+        .iter()
+        .map(|choice| {
+            let for_each = choice_name(report, choice);
+            let (chosen, _) = choice_words(choice);
+            let compared: Vec<String> = choice
+                .levels
+                .iter()
+                .map(|level| match level.score {
+                    Some(score) => format!("{}: {}", level.level, with_unit(choice.maximising, score)),
+                    None => format!("{}: nothing usable", level.level),
+                })
+                .collect();
+            vec![escape(&for_each), escape(&chosen), escape(&compared.join(", ")), escape(&worst(choice))]
+        })
+        .collect();
+    let _ = writeln!(out, "{}", table(&head, &rows, false));
+    let mut sentences: Vec<String> = Vec::new();
+    for choice in choices {
+        let (_, notes) = choice_words(choice);
+        sentences
+            .extend(notes.iter().map(|note| format!("{}: {}", escape(&choice_name(report, choice)), sentence(note))));
+    }
+    if !sentences.is_empty() {
+        let _ = writeln!(out, "{}", list(sentences));
+    }
+}
+
+/// For which cells a choice was made, candidates by their labels.
+pub(crate) fn choice_name(report: &Report, choice: &ChoiceOutcome) -> String {
+    if choice.for_each.is_empty() {
+        return choice.phase.clone();
+    }
+    choice
+        .for_each
+        .iter()
+        .map(|(factor, level)| {
+            if factor == "candidate" {
+                report
+                    .study
+                    .candidates
+                    .iter()
+                    .find(|(name, _)| name == level)
+                    .map_or_else(|| level.clone(), |(_, label)| label.clone())
+            } else {
+                words::level(factor, level)
+            }
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// What was chosen, and the sentences that stand beside it.
+pub(crate) fn choice_words(choice: &ChoiceOutcome) -> (String, Vec<String>) {
+    let mut notes = Vec::new();
+    let chosen = match &choice.outcome {
+        Chosen::Level(level) => {
+            let provisional = if choice.provisional.is_some() { " (provisional)" } else { "" };
+            format!("{} {level}{provisional}", choice.factor)
+        }
+        Chosen::None { why } => {
+            notes.push(why.clone());
+            "nothing".to_owned()
+        }
+    };
+    notes.extend(choice.provisional.clone());
+    notes.extend(choice.not_bracketed.clone());
+    (chosen, notes)
+}
+
+/// What the worst level of a choice would have cost.
+pub(crate) fn worst(choice: &ChoiceOutcome) -> String {
+    match &choice.worst {
+        Some(worst) => format!("{} {}: {} {}", choice.factor, worst.level, percent(worst.cost_of_best), worst.base),
+        None => "not known".to_owned(),
+    }
+}
+
+fn capacity(out: &mut String, plan: &CapacityPlan) {
+    if let Some(why) = &plan.not_possible {
+        let _ = writeln!(out, "{}\n", sentence(&format!("Not possible here: {why}")));
+        return;
+    }
+    let _ = writeln!(out, "{}.\n", escape(&plan.formula));
+    if plan.rows.is_empty() {
+        let _ = writeln!(out, "No cell of {} has {} cores.\n", escape(&plan.of), plan.cores);
+        return;
+    }
+    let mut head = vec![String::new(), "one instance".to_owned()];
+    head.extend(plan.targets.iter().map(|target| with_unit(Metric::Throughput, *target)));
+    let rows: Vec<Vec<String>> = plan
+        .rows
+        .iter()
+        .map(|row| {
+            let mut cells = vec![escape(&row.label)];
+            match row.ceiling {
+                Some(ceiling) => {
+                    let (floor, most) = if row.upper_bound { ("≥ ", "at most ") } else { ("", "") };
+                    cells.push(format!("{floor}{}", with_unit(Metric::Throughput, ceiling)));
+                    cells.extend(row.needs.iter().map(|need| {
+                        format!(
+                            "{most}{} ({} cores)",
+                            counted(need.instances, "instance", "instances"),
+                            significant(need.cores)
+                        )
+                    }));
+                }
+                None => {
+                    cells.push(escape(row.missing.as_deref().unwrap_or("not determined")));
+                    cells.extend(plan.targets.iter().map(|_| "not determined".to_owned()));
+                }
+            }
+            cells
+        })
+        .collect();
+    let _ = writeln!(out, "{}", table(&head, &rows, true));
+}

@@ -1,0 +1,101 @@
+//! The report as Markdown: verdict and confidence first, then the tables, then everything that a reader may doubt.
+
+mod derivation;
+pub(crate) mod items;
+pub(crate) mod run;
+pub mod text;
+
+use std::fmt::Write as _;
+
+pub(crate) use self::items::{bar_chart, choice_name, choice_words, worst};
+pub(crate) use self::run::agreement_cell;
+use self::text::{code, escape, list, sentence};
+use super::words;
+use crate::model::Report;
+use crate::number;
+
+/// The whole report.
+pub fn markdown(report: &Report) -> String {
+    let mut out = String::new();
+    head(&mut out, report);
+    items::items(&mut out, report);
+    limits(&mut out, report);
+    run::contract(&mut out, report);
+    items::choices_without_table(&mut out, report);
+    run::agreements(&mut out, report);
+    run::repetitions(&mut out, report);
+    run::failures(&mut out, report);
+    run::gates(&mut out, report);
+    run::environment(&mut out, report);
+    run::reproduce(&mut out, report);
+    derivation::derivation(&mut out, report);
+    out
+}
+
+fn head(out: &mut String, report: &Report) {
+    let study = &report.study;
+    let title = if study.title.is_empty() { &study.name } else { &study.title };
+    let _ = writeln!(out, "# {}\n", escape(title));
+    if !study.question.is_empty() && study.question != *title {
+        let _ = writeln!(out, "{}\n", escape(&study.question));
+    }
+    let _ =
+        writeln!(out, "**Verdict: {}.** Confidence: {}.\n", report.verdict.kind.name(), report.confidence.level.name());
+    if let Some(ending) = words::ending(&report.ending) {
+        let _ = writeln!(out, "{}\n", escape(&ending));
+    }
+    if !report.verdict.reasons.is_empty() {
+        let _ = writeln!(out, "{}", list(report.verdict.reasons.iter().map(|reason| sentence(reason))));
+    }
+    if !report.confidence.reasons.is_empty() {
+        let _ = writeln!(out, "Confidence is {} because:\n", report.confidence.level.name());
+        let _ = writeln!(out, "{}", list(report.confidence.reasons.iter().map(|reason| sentence(reason))));
+    }
+    for note in &report.not_measured {
+        let label = if note.label == note.candidate { String::new() } else { format!(" ({})", escape(&note.label)) };
+        let mend = if note.mend.is_empty() { String::new() } else { format!(" To mend it: {}", code(&note.mend)) };
+        let _ = writeln!(out, "**Not measured: {}**{label}. {}{mend}\n", escape(&note.candidate), sentence(&note.why));
+    }
+    facts(out, report);
+}
+
+/// The line that says what this is a report of.
+fn facts(out: &mut String, report: &Report) {
+    let mut parts = vec![format!("study {}", escape(&report.study.name))];
+    if let Some(run) = &report.run {
+        parts.push(format!("run {}", escape(run)));
+    }
+    if let Some(session) = report.environment.first() {
+        parts.push(session.from.clone());
+    }
+    parts.push(format!("machine {}", escape(&report.study.machine)));
+    if let Some(profile) = &report.study.profile {
+        parts.push(format!("profile {}", escape(profile)));
+    }
+    if !report.repetitions.is_empty() {
+        let valid = report.repetitions.iter().filter(|repetition| repetition.valid).count() as u64;
+        let all = report.repetitions.len() as u64;
+        parts.push(format!(
+            "{}, {} valid and {} void",
+            number::counted(all, "repetition", "repetitions"),
+            number::count(valid),
+            number::count(all - valid)
+        ));
+    }
+    if report.durations.total_ns > 0 {
+        parts.push(number::duration(report.durations.total_ns));
+    }
+    if let Some((low, high)) = words::pace_range(report) {
+        parts.push(words::pace(low, high));
+    }
+    let _ = writeln!(out, "{}\n", parts.join(" · "));
+}
+
+fn limits(out: &mut String, report: &Report) {
+    let _ = writeln!(out, "## Limits\n");
+    if report.limits.is_empty() {
+        let _ = writeln!(out, "None beyond what the verdict says.\n");
+    } else {
+        let _ = writeln!(out, "{}", list(report.limits.iter().map(|limit| sentence(limit))));
+    }
+}

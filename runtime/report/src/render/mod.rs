@@ -1,0 +1,13 @@
+//! Renders of a report: Markdown, JSON, CSV, the excluded repetitions; and of a plan.
+
+pub mod csv;
+pub mod excluded;
+pub mod json;
+pub mod markdown;
+pub mod plan;
+pub mod words;
+
+pub use csv::csv;
+pub use excluded::excluded;
+pub use json::{json, summary_json};
+pub use markdown::markdown;

@@ -1,0 +1,266 @@
+//! The end of a run on a terminal: verdict first, then the tables, then where the run lies and what to do next.
+
+use super::line::{Line, Style, flow};
+use crate::model::{CapacityPlan, Cell, Ending, Figure, Item, Report, Table};
+use crate::number::{counted, duration, significant, with_unit};
+use crate::render::markdown::{bar_chart, choice_name, choice_words, worst};
+use crate::render::words;
+use crate::width;
+use judge::{ConfidenceLevel, VerdictKind};
+use plan::Metric;
+
+/// Sentences that are printed of one kind; the report has all.
+const SENTENCES: usize = 12;
+
+/// All lines.
+pub(super) fn summary(report: &Report, run_dir: &str, columns: usize) -> Vec<Line> {
+    let mut lines = verdict(report, columns);
+    for item in &report.items {
+        lines.push(Line::new());
+        lines.extend(heading(item.title(), columns));
+        lines.extend(match item {
+            Item::Table(table) => figures(report, table, columns),
+            Item::BarChart(chart) => {
+                let widest = chart.bars.iter().map(|bar| width::of(&bar.label)).max().unwrap_or(0);
+                let room = if columns == usize::MAX { 30 } else { columns.saturating_sub(widest + 40).clamp(5, 30) };
+                bar_chart(report, chart, room)
+                    .lines()
+                    .flat_map(|line| match columns {
+                        usize::MAX => vec![Line::new().plain(line)],
+                        _ => vec![Line::new().plain("  ").plain(width::cut(line, columns - 2))],
+                    })
+                    .collect()
+            }
+            Item::Choices(choices) => match &choices.missing {
+                Some(why) => {
+                    flow(Line::new().plain("  "), Style::Plain, &format!("nothing was chosen: {why}"), None, columns)
+                }
+                None => choices
+                    .choices
+                    .iter()
+                    .filter_map(|&index| report.choices.get(index))
+                    .flat_map(|choice| {
+                        let (chosen, notes) = choice_words(choice);
+                        let head = Line::new().plain(format!("  {}: ", choice_name(report, choice)));
+                        let mut text = format!("{chosen}; worst: {}", worst(choice));
+                        for note in notes {
+                            text.push_str("; ");
+                            text.push_str(&note);
+                        }
+                        flow(head, Style::Plain, &text, None, columns)
+                    })
+                    .collect(),
+            },
+            Item::CapacityPlan(plan) => capacity(plan, columns),
+        });
+    }
+    lines.push(Line::new());
+    lines.extend(next(report, run_dir, columns));
+    lines
+}
+
+fn heading(text: &str, columns: usize) -> Vec<Line> {
+    flow(Line::new(), Style::Strong, text, None, columns)
+}
+
+fn verdict(report: &Report, columns: usize) -> Vec<Line> {
+    let style = match report.verdict.kind {
+        VerdictKind::Published => Style::Good,
+        VerdictKind::PublishedWithLimits => Style::Warning,
+        VerdictKind::Void => Style::Bad,
+    };
+    let confidence = match report.confidence.level {
+        ConfidenceLevel::High => Style::Good,
+        ConfidenceLevel::Medium => Style::Warning,
+        ConfidenceLevel::Low => Style::Bad,
+    };
+    let mut lines = Vec::new();
+    let first = Line::new().with(Style::Strong, "verdict: ").with(style, report.verdict.kind.name());
+    let second = Line::new().plain("confidence: ").with(confidence, report.confidence.level.name());
+    if columns == usize::MAX || first.columns() + 3 + second.columns() <= columns {
+        let mut line = first.with(Style::Faint, " · ");
+        line.0.extend(second.0);
+        lines.push(line);
+    } else {
+        lines.extend([first, second]);
+    }
+    if let Some(ending) = words::ending(&report.ending) {
+        lines.extend(flow(Line::new().plain("  "), Style::Warning, &ending, None, columns));
+    }
+    lines.extend(sentences("", &report.verdict.reasons, columns));
+    lines.extend(sentences("confidence", &report.confidence.reasons, columns));
+    // A limit that is a reason already is not said twice.
+    let limits: Vec<String> = report
+        .limits
+        .iter()
+        .filter(|limit| !report.verdict.reasons.contains(limit) && !report.confidence.reasons.contains(limit))
+        .cloned()
+        .collect();
+    lines.extend(sentences("limits", &limits, columns));
+    for note in &report.not_measured {
+        let mend = if note.mend.is_empty() { String::new() } else { format!(" Mend it: {}", note.mend) };
+        let why = note.why.trim_end_matches('.');
+        let head =
+            Line::new().plain("  ").with(Style::Warning, "– ").plain(format!("{} not measured: ", note.candidate));
+        lines.extend(flow(head, Style::Plain, &format!("{why}.{mend}"), None, columns));
+    }
+    lines
+}
+
+fn sentences(head: &str, all: &[String], columns: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if !head.is_empty() && !all.is_empty() {
+        lines.push(Line::new().plain(format!("{head}:")));
+    }
+    for sentence in all.iter().take(SENTENCES) {
+        lines.extend(flow(Line::new().plain("  - "), Style::Plain, sentence, None, columns));
+    }
+    if all.len() > SENTENCES {
+        lines.push(Line::new().with(Style::Faint, format!("  … {} more in report.md", all.len() - SENTENCES)));
+    }
+    lines
+}
+
+/// A table of figures: in columns where they fit, else one line a figure.
+fn figures(report: &Report, table: &Table, columns: usize) -> Vec<Line> {
+    let cells: Vec<Vec<(String, String)>> =
+        table.rows.iter().map(|row| row.cells.iter().map(|cell| two_lines(report, cell)).collect()).collect();
+    let label = table.rows.iter().map(|row| width::of(&row.label)).max().unwrap_or(0);
+    let widths: Vec<usize> = table
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(index, column)| {
+            cells
+                .iter()
+                .filter_map(|row| row.get(index))
+                .map(|(value, beside)| width::of(value).max(width::of(beside)))
+                .chain([width::of(column)])
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let all = 2 + label + widths.iter().map(|width| width + 2).sum::<usize>();
+    let mut lines = Vec::new();
+    if all <= columns {
+        let mut head = Line::new().plain(" ".repeat(2 + label));
+        for (column, width_of) in table.columns.iter().zip(&widths) {
+            head = head.plain("  ").with(Style::Faint, width::pad(column, *width_of));
+        }
+        lines.push(head);
+        for (row, cells) in table.rows.iter().zip(&cells) {
+            let mut values = Line::new().plain("  ").plain(width::pad(&row.label, label));
+            let mut beside = Line::new().plain(" ".repeat(2 + label));
+            for ((value, under), width_of) in cells.iter().zip(&widths) {
+                values = values.plain("  ").with(Style::Strong, width::pad(value, *width_of));
+                beside = beside.plain("  ").with(Style::Faint, width::pad(under, *width_of));
+            }
+            lines.push(values);
+            lines.push(beside);
+        }
+    } else {
+        for (row, cells) in table.rows.iter().zip(&cells) {
+            for ((value, beside), column) in cells.iter().zip(&table.columns) {
+                let place =
+                    if table.columns.len() > 1 { format!("{}, {column}", row.label) } else { row.label.clone() };
+                let beside = if beside.is_empty() { String::new() } else { format!(" ({beside})") };
+                lines.extend(flow(
+                    Line::new().plain("  "),
+                    Style::Plain,
+                    &format!("{place}: {value}{beside}"),
+                    None,
+                    columns,
+                ));
+            }
+        }
+    }
+    lines.extend(floors(report, table, columns));
+    lines
+}
+
+/// A cell's value, and what stands under it.
+fn two_lines(report: &Report, cell: &Cell) -> (String, String) {
+    let Some(figure) = found(report, cell) else {
+        return (cell.missing.clone().unwrap_or_else(|| "not measured".to_owned()), String::new());
+    };
+    if figure.value.is_some() {
+        return (words::figure_value(figure), words::figure_beside(figure));
+    }
+    let value = words::figure_value(figure);
+    let seen = value.strip_prefix("not determined (").and_then(|rest| rest.strip_suffix(')')).unwrap_or_default();
+    let beside = match words::paced_beside(report, figure) {
+        Some(paced) => format!("{seen}; {paced}"),
+        None => seen.to_owned(),
+    };
+    ("not determined".to_owned(), beside)
+}
+
+fn found<'a>(report: &'a Report, cell: &Cell) -> Option<&'a Figure> {
+    cell.figure.and_then(|index| report.figures.get(index))
+}
+
+/// Why figures of a table are only floors; why others are not determined is among the verdict's reasons.
+fn floors(report: &Report, table: &Table, columns: usize) -> Vec<Line> {
+    let mut bounds: Vec<&str> = Vec::new();
+    for cell in table.rows.iter().flat_map(|row| &row.cells) {
+        if let Some(bound) = found(report, cell).and_then(|figure| figure.bound.as_deref())
+            && !bounds.contains(&bound)
+        {
+            bounds.push(bound);
+        }
+    }
+    bounds.into_iter().flat_map(|bound| flow(Line::new().plain("  ≥ "), Style::Plain, bound, None, columns)).collect()
+}
+
+fn capacity(plan: &CapacityPlan, columns: usize) -> Vec<Line> {
+    if let Some(why) = &plan.not_possible {
+        return flow(Line::new().plain("  "), Style::Plain, &format!("not possible here: {why}"), None, columns);
+    }
+    let mut lines = Vec::new();
+    for row in &plan.rows {
+        let most = if row.upper_bound { "at most " } else { "" };
+        let text = match row.ceiling {
+            Some(_) => row
+                .needs
+                .iter()
+                .map(|need| {
+                    format!(
+                        "{} needs {most}{} ({} cores)",
+                        with_unit(Metric::Throughput, need.target),
+                        counted(need.instances, "instance", "instances"),
+                        significant(need.cores)
+                    )
+                })
+                .collect::<Vec<_>>()
+                .join("; "),
+            None => row.missing.clone().unwrap_or_else(|| "not determined".to_owned()),
+        };
+        lines.extend(flow(Line::new().plain(format!("  {}: ", row.label)), Style::Plain, &text, None, columns));
+    }
+    lines
+}
+
+fn next(report: &Report, run_dir: &str, columns: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut say = |head: &str, text: &str| {
+        lines.extend(flow(Line::new().plain(format!("{head:<10}")), Style::Active, text, None, columns));
+    };
+    let mut measured = counted(report.repetitions.len() as u64, "repetition", "repetitions");
+    if report.durations.total_ns > 0 {
+        measured = format!("{measured} in {}", duration(report.durations.total_ns));
+    }
+    say("measured", &measured);
+    if !run_dir.is_empty() {
+        let directory = run_dir.trim_end_matches('/');
+        say("report", &format!("{directory}/report.md"));
+        if report.repetitions.iter().any(|repetition| !repetition.valid) || !report.failures.is_empty() {
+            say("excluded", &format!("{directory}/excluded.md"));
+        }
+    }
+    if report.ending != Ending::Completed && !report.reproduce.command.is_empty() {
+        say("continue", &report.reproduce.command);
+    } else if !run_dir.is_empty() {
+        say("again", &format!("exp report {}", run_dir.trim_end_matches('/')));
+    }
+    lines
+}
