@@ -9,6 +9,8 @@ use std::time::Duration;
 use journal::RunId;
 use plan::{CpuSet, Role};
 
+use crate::error::StepError;
+
 /// The label (Docker) and environment variable (processes) that everything we make carries, with the run's id.
 pub const RUN_LABEL: &str = "exp.run";
 /// See [`RUN_LABEL`].
@@ -70,3 +72,70 @@ pub enum CounterSource {
 
 /// How long a server may take to stop before it is killed.
 pub const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// How far a long piece of work is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// What is done now, such as `Step 3/9 : RUN go build`.
+    pub what: String,
+    /// How far it is.
+    pub done: u64,
+    /// Of how much; 0 where unknown.
+    pub of: u64,
+}
+
+/// How a server or a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    /// Exit status; 128 + the signal's number where a signal ended it, as shells count.
+    pub code: i64,
+    /// Whether the kernel killed it for memory. Processes have no limit of their own, so only containers tell.
+    pub out_of_memory: bool,
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.out_of_memory, self.code) {
+            (true, code) => write!(f, "killed at its memory limit (exit status {code})"),
+            (false, code @ 129..=192) => write!(f, "ended by signal {} (exit status {code})", code - 128),
+            (false, code) => write!(f, "exit status {code}"),
+        }
+    }
+}
+
+/// What a command that ran to its end left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// How it ended.
+    pub exit: Exit,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// A server that was started, on either backend. Dropping it without [`Server::stop`] kills it.
+pub trait Server: Send {
+    /// Its name within the run, as in [`ServerSpec`].
+    fn name(&self) -> &str;
+
+    /// Its process on this machine: what the kernel's files and [`CounterSource`] go by.
+    fn pid(&self) -> u32;
+
+    /// Where its counters are; an environment failure when they are not on this machine or can't be found.
+    fn counters(&self) -> Result<CounterSource, StepError>;
+
+    /// How it ended, or `None` while it runs.
+    fn exited(&mut self) -> Result<Option<Exit>, StepError>;
+
+    /// The last lines of its standard output and error.
+    fn logs(&self, last: usize) -> Vec<String>;
+
+    /// What the backend could not do as asked, such as a memory limit: for the report's limits.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Stops it: asked first, killed after [`STOP_GRACE`]; everything of it is removed but a data volume. Says how it ended.
+    fn stop(&mut self) -> Result<Exit, StepError>;
+}

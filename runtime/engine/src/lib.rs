@@ -5,9 +5,12 @@
 //! measurement except the sampler; everything we make carries the run's id and is removed on every ending; events are
 //! journaled before anybody sees them.
 
+pub mod credentials;
 pub mod docker;
 pub mod error;
 pub mod host;
+pub mod pgbench;
+pub mod port;
 pub mod postgres;
 pub mod process;
 pub mod sample;
