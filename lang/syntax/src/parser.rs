@@ -672,6 +672,10 @@ impl<'t> Parser<'t> {
             self.property(Span::new(value.start, value.end - 1));
             return;
         }
+        if colon {
+            value.end -= 1;
+            self.problem(recovery::colon_after_node(text, value));
+        }
         let kind = self.complain_about_value(kind, value);
         self.entries.push(EntryData {
             span: Span::new(start, value.end),
