@@ -1,0 +1,216 @@
+//! pgbench: what the database carries alone, without HTTP, tokens or a candidate.
+//!
+//! The tool runs in the image of the database or from this machine, pinned to the generator's CPUs; its report becomes
+//! [`PgbenchFacts`]. A tool that is missing, ends in failure, aborts a client or does not say what is asked is an error,
+//! never a zero.
+
+use std::future::Future;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::time::Duration;
+
+use journal::{PgbenchFacts, RunId};
+use plan::{CpuSet, PgbenchProcedure};
+use tokio::io::AsyncWriteExt as _;
+
+use crate::error::StepError;
+use crate::host::{Exit, Output};
+use crate::postgres::Server;
+use crate::postgres::pinned::pinned;
+
+/// How much longer than its window the tool may take: connecting, the last transactions.
+const GRACE: Duration = Duration::from_secs(30);
+/// Lines of what the tool said that are shown with a failure.
+const LOG_LINES: usize = 20;
+
+/// How pgbench is called: its arguments, environment and the script, which it reads from standard input (`-f -`).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// Arguments, without the program.
+    pub arguments: Vec<String>,
+    /// Environment: the password.
+    pub env: Vec<(String, String)>,
+    /// Standard input: the script.
+    pub stdin: String,
+    /// The tool must have ended by then.
+    pub limit: Duration,
+}
+
+/// The password stays out of logs and panics.
+impl std::fmt::Debug for Invocation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Invocation").field("arguments", &self.arguments).field("limit", &self.limit).finish()
+    }
+}
+
+impl Invocation {
+    /// The same call for a runner that can't write to standard input: a command that reads the script from the
+    /// environment, and the environment with it.
+    pub fn without_stdin(&self) -> (Vec<String>, Vec<(String, String)>) {
+        let shell = "printf '%s\\n' \"$PGBENCH_SCRIPT\" | exec pgbench \"$@\"";
+        let command = ["sh", "-c", shell, "pgbench"].into_iter().map(str::to_owned);
+        let mut env = self.env.clone();
+        env.push(("PGBENCH_SCRIPT".to_owned(), self.stdin.clone()));
+        (command.chain(self.arguments.iter().cloned()).collect(), env)
+    }
+}
+
+/// A call that is under way.
+pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Output, StepError>> + 'a>>;
+
+/// Runs the tool against a database, with `runner` as the way to call it (a container of the database's image, or
+/// [`local`]).
+///
+/// # Errors
+/// When the tool can't be called, fails, or does not report.
+pub async fn run<'a>(
+    procedure: &PgbenchProcedure,
+    server: &Server,
+    database: &str,
+    runner: impl FnOnce(Invocation) -> Running<'a>,
+) -> Result<PgbenchFacts, StepError> {
+    let seconds = procedure.window_ns.div_ceil(1_000_000_000).max(1);
+    let invocation = invocation(procedure, server, database, seconds);
+    let limit = invocation.limit;
+    let output = match tokio::time::timeout(limit, runner(invocation)).await {
+        Ok(output) => output?,
+        Err(_) => {
+            return Err(StepError::step(
+                format!("pgbench was not done within {limit:.0?}"),
+                format!("its window is {seconds} s"),
+                "see in PostgreSQL's log what the statements of the script wait for",
+            ));
+        }
+    };
+    let log = || {
+        let lines: Vec<&str> = output.stderr.lines().chain(output.stdout.lines()).collect();
+        lines[lines.len().saturating_sub(LOG_LINES)..].iter().map(|&line| line.to_owned()).collect()
+    };
+    if output.exit.code != 0 {
+        // The first complaint is the reason; what follows repeats it for every client.
+        let said = output.stderr.lines().find(|line| line.contains("error:") || line.contains("FATAL:"));
+        return Err(StepError::step(
+            format!("pgbench failed: {}", output.exit),
+            said.or_else(|| output.stderr.lines().next()).unwrap_or("it said nothing").to_owned(),
+            format!("try the script {} by hand against the database", procedure.script.path),
+        )
+        .with_log(log()));
+    }
+    report(&output.stdout).map_err(|why| {
+        StepError::step("pgbench's report can't be used", why, "use pgbench of PostgreSQL 15 or later").with_log(log())
+    })
+}
+
+/// Calls the `pgbench` of this machine, on these CPUs. It dies with us and when nobody waits for it any more.
+pub fn local<'a>(program: &'a Path, run: &'a RunId, cpus: &'a CpuSet) -> impl FnOnce(Invocation) -> Running<'a> {
+    move |invocation| {
+        Box::pin(async move {
+            let failed = |error: std::io::Error| {
+                StepError::environment(
+                    format!("pgbench ({}) could not be run", program.display()),
+                    error.to_string(),
+                    "install the package that has it (Debian: postgresql, Fedora: postgresql-contrib)",
+                )
+            };
+            let mut command = tokio::process::Command::from(pinned(program, run, cpus, libc::SIGKILL).map_err(failed)?);
+            command
+                .args(&invocation.arguments)
+                .envs(invocation.env)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .kill_on_drop(true);
+            let mut child = command.spawn().map_err(failed)?;
+            if let Some(mut stdin) = child.stdin.take() {
+                // A tool that ends before it has read the script tells why itself.
+                drop(stdin.write_all(invocation.stdin.as_bytes()).await);
+            }
+            let output = child.wait_with_output().await.map_err(failed)?;
+            let code = output.status.code().or(output.status.signal().map(|signal| 128 + signal)).unwrap_or(-1);
+            Ok(Output {
+                exit: Exit { code: i64::from(code), out_of_memory: false },
+                stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+                stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            })
+        })
+    }
+}
+
+fn invocation(procedure: &PgbenchProcedure, server: &Server, database: &str, seconds: u64) -> Invocation {
+    let arguments = [
+        ("-h", server.host.to_string()),
+        ("-p", server.port.to_string()),
+        ("-U", server.user.clone()),
+        ("-M", "simple".to_owned()),
+        ("-f", "-".to_owned()),
+        ("-c", procedure.clients.to_string()),
+        // More threads than clients are refused by the tool.
+        ("-j", procedure.jobs.min(procedure.clients).max(1).to_string()),
+        ("-T", seconds.to_string()),
+        // With progress it also tells the standard deviation.
+        ("-P", seconds.to_string()),
+    ];
+    // No vacuum: the tables are the study's, not the tool's.
+    let mut words = vec!["-n".to_owned()];
+    words.extend(arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]));
+    words.push(database.to_owned());
+    Invocation {
+        arguments: words,
+        env: vec![
+            ("PGPASSWORD".to_owned(), server.password.clone()),
+            ("PGCONNECT_TIMEOUT".to_owned(), "10".to_owned()),
+        ],
+        stdin: procedure.script.text.clone(),
+        limit: Duration::from_secs(seconds) + GRACE,
+    }
+}
+
+/// Reads the report of pgbench 15 and later.
+///
+/// # Errors
+/// What the report lacks, or what in it is no measurement.
+pub fn report(text: &str) -> Result<PgbenchFacts, String> {
+    let value = |name: &str| {
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
+        lines.next().map(str::trim).ok_or_else(|| format!("it has no line `{name} …`"))
+    };
+    // The number at the start of what follows the name.
+    let number = |name: &str, text: &str| {
+        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+        let number = text[..end].parse::<f64>().ok().filter(|number| number.is_finite());
+        number.ok_or_else(|| format!("`{name} {text}` is not a number"))
+    };
+    let count = |name: &str| {
+        let text = value(name)?;
+        let digits = text.split([' ', '/']).next().unwrap_or_default();
+        digits.parse::<u64>().map_err(|_| format!("`{name} {text}` is not a whole number"))
+    };
+    let milliseconds = |name: &str| {
+        let text = value(name)?;
+        if text.ends_with("ms") { number(name, text) } else { Err(format!("`{name} {text}` is not in ms")) }
+    };
+    let transactions = count("number of transactions actually processed:")?;
+    let failed = count("number of failed transactions:")?;
+    if transactions == 0 {
+        return Err(format!("no transaction was processed ({failed} failed)"));
+    }
+    let tps = "tps =";
+    let facts = PgbenchFacts {
+        transactions,
+        failed,
+        tps: number(tps, value(tps)?)?,
+        latency_ms: milliseconds("latency average =")?,
+        latency_stddev_ms: if text.contains("latency stddev =") {
+            Some(milliseconds("latency stddev =")?)
+        } else {
+            None
+        },
+    };
+    if facts.tps > 0.0 {
+        Ok(facts)
+    } else {
+        Err(format!("{transactions} transactions at a rate of {} per second", facts.tps))
+    }
+}
