@@ -1,13 +1,36 @@
-//! The generator: sends a workload to a target and records what came back.
+//! The generator: sends a workload to a target, checks every answer, and records what came back.
+//!
+//! [`run`] does it in process; [`control`] does it as a process of its own, told by lines of JSON ([`wire`]). Both give
+//! [`LoadFacts`]: a census of every request of the window, histograms kept whole, and the generator's own state.
+//! [`single_shot`] sends one request and [`check`] checks its answer with the validator of the hot path.
+//!
+//! What it does not do: it decides nothing about a repetition, opens no file and prints nothing but its answers.
+//! `unsafe` is in [`sys`] alone.
 
 mod check;
+mod connection;
+mod control;
 pub mod error;
 mod histogram;
 mod http;
 mod json;
+pub mod noop;
 mod parameter;
+pub mod peer;
+mod prepare;
+mod program;
 mod random;
 mod request;
 mod schedule;
+mod single;
 pub mod sys;
+mod tally;
 pub mod wire;
+mod worker;
+
+pub use control::control;
+pub use error::LoadError;
+pub use journal::facts::LoadFacts;
+pub use prepare::{Prepared, prepare, run};
+pub use single::{Response, SingleError, check, single_shot};
+pub use wire::{Arrivals, Job};

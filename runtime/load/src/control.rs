@@ -1,0 +1,88 @@
+//! The generator as a process of its own: orders in, answers out ([`crate::wire`]).
+
+use std::io::{BufRead, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+
+use crate::prepare::{Prepared, prepare};
+use crate::wire::{Answer, Order};
+
+/// Takes orders until the input ends, and returns the exit code: 0 when every job that was ordered finished, else 1.
+///
+/// The end of the input stops a job at once: a generator never outlives who ordered it.
+pub fn control(input: impl BufRead, output: impl Write + Send) -> i32 {
+    let output = Mutex::new(output);
+    let stop = AtomicBool::new(false);
+    let failed = AtomicBool::new(false);
+    let answer = |answer: &Answer| {
+        if matches!(answer, Answer::Failed { .. }) {
+            failed.store(true, Ordering::Relaxed);
+        }
+        if !write(&output, answer) {
+            // Nobody listens any more.
+            failed.store(true, Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let refuse = |why: String| answer(&Answer::Failed { why });
+    std::thread::scope(|scope| {
+        let mut prepared: Option<Prepared> = None;
+        let mut running: Option<ScopedJoinHandle<'_, ()>> = None;
+        for line in input.lines() {
+            let line = match line {
+                Ok(line) => line,
+                Err(error) => {
+                    refuse(format!("the orders can't be read: {error}"));
+                    break;
+                }
+            };
+            if line.trim().is_empty() {
+                continue;
+            }
+            if running.as_ref().is_some_and(ScopedJoinHandle::is_finished) {
+                running = None;
+            }
+            match serde_json::from_str::<Order>(&line) {
+                Err(error) => refuse(format!("an order can't be read: {error}; send one JSON object per line")),
+                Ok(Order::Stop) => {
+                    stop.store(true, Ordering::Relaxed);
+                    if running.is_none() && prepared.take().is_some() {
+                        refuse("stopped before the start, as ordered".into());
+                    }
+                }
+                Ok(Order::Job(_)) if running.is_some() => {
+                    refuse("a job came while another runs; wait for its answer or stop it first".into());
+                }
+                Ok(Order::Job(job)) => match prepare(&job) {
+                    Ok(ready) => {
+                        answer(&Answer::Ready { connected: ready.connected() });
+                        prepared = Some(ready);
+                    }
+                    Err(error) => refuse(error.to_string()),
+                },
+                Ok(Order::Start { at_ns }) => match prepared.take() {
+                    None => refuse("a start came without a job; send a job first".into()),
+                    Some(ready) => {
+                        stop.store(false, Ordering::Relaxed);
+                        let (stop, answer) = (&stop, &answer);
+                        running = Some(scope.spawn(move || match ready.run(at_ns, stop) {
+                            Ok(facts) => answer(&Answer::Finished { facts: Box::new(facts) }),
+                            Err(error) => answer(&Answer::Failed { why: error.to_string() }),
+                        }));
+                    }
+                },
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    i32::from(failed.load(Ordering::Relaxed))
+}
+
+/// Writes an answer as one line; `false` when nobody can read it.
+fn write<W: Write>(output: &Mutex<W>, answer: &Answer) -> bool {
+    let Ok(mut line) = serde_json::to_vec(answer) else { return false };
+    line.push(b'\n');
+    let mut output = output.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    output.write_all(&line).and_then(|()| output.flush()).is_ok()
+}

@@ -1,0 +1,138 @@
+//! A job made ready to run: everything looked up, laid out and checked, shared by all threads.
+
+use std::net::SocketAddr;
+
+use crate::check::Checks;
+use crate::error::LoadError;
+use crate::http::Asked;
+use crate::parameter::Parameters;
+use crate::request::{Names, Template};
+use crate::schedule::{Slots, Turns};
+use crate::wire::{Arrivals, Job};
+
+/// A job made ready.
+pub struct Program {
+    /// Where requests go.
+    pub target: SocketAddr,
+    /// The streams.
+    pub lanes: Box<[Lane]>,
+    /// Whose turn it is.
+    pub turns: Turns,
+    /// The open loop's rate, per second.
+    pub rate: Option<f64>,
+    /// How slots are spread.
+    pub arrivals: Arrivals,
+    /// Load before the window, ns.
+    pub warm_up: u64,
+    /// The window, ns.
+    pub window: u64,
+    /// Time-out of a request, ns.
+    pub timeout: u64,
+    /// Time after the window, ns.
+    pub grace: u64,
+    /// Threads that generate.
+    pub threads: u32,
+    /// Connections.
+    pub connections: u32,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// A stream made ready.
+pub struct Lane {
+    /// Its name.
+    pub name: String,
+    /// Its requests.
+    pub template: Template,
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// Its checks.
+    pub checks: Checks,
+    /// What its requests tell the reader.
+    pub asked: Asked,
+}
+
+/// Longest time that a job may give for anything: a day. Sums of a few of them are far from overflowing.
+const LONGEST_NS: u64 = 86_400_000_000_000;
+/// Most connections: what local ports allow towards one target.
+const MOST_CONNECTIONS: u32 = 64_000;
+/// Highest rate: one slot per 100 ns is beyond any machine.
+const HIGHEST_RATE: f64 = 1e7;
+
+impl Program {
+    /// Makes a job ready.
+    ///
+    /// # Errors
+    /// When the job contradicts itself or can't be sent.
+    pub fn new(job: &Job) -> Result<Self, LoadError> {
+        let within = |what: &str, value: u64, least: u64| {
+            if (least..=LONGEST_NS).contains(&value) {
+                Ok(value)
+            } else {
+                Err(LoadError::job(format!("the {what} is {value} ns"), format!("give one from {least} ns to a day")))
+            }
+        };
+        if job.connections == 0 || job.connections > MOST_CONNECTIONS {
+            return Err(LoadError::job(
+                format!("{} connections were asked for", job.connections),
+                format!("ask for 1 to {MOST_CONNECTIONS}"),
+            ));
+        }
+        if let Some(rate) = job.rate.filter(|rate| !(*rate >= 1e-6 && *rate <= HIGHEST_RATE)) {
+            return Err(LoadError::job(
+                format!("the rate is {rate} requests per second"),
+                format!("give a positive one of at most {HIGHEST_RATE}"),
+            ));
+        }
+        let streams = &job.workload.streams;
+        if streams.is_empty() || streams.len() > usize::from(u16::MAX) {
+            return Err(LoadError::job(
+                format!("the workload `{}` has {} streams", job.workload.name, streams.len()),
+                "give it at least one",
+            ));
+        }
+        if let Some(stream) = streams.iter().find(|stream| !(stream.share >= 0.0 && stream.share <= 1.0)) {
+            return Err(LoadError::job(
+                format!("the stream `{}` has a share of {}", stream.name, stream.share),
+                "give it one from 0 to 1",
+            ));
+        }
+        if streams.iter().map(|stream| stream.share).sum::<f64>() <= 0.0 {
+            return Err(LoadError::job("no stream has a share above 0", "make the shares add up to 100 %"));
+        }
+        let lanes = streams.iter().enumerate().map(|(index, stream)| {
+            let parameters = Parameters::new(&stream.parameters, job.seed, index)?;
+            let names: Vec<String> = stream.parameters.iter().map(|parameter| parameter.name.clone()).collect();
+            let names = Names { variables: &job.variables, parameters: &names };
+            let template = Template::new(&stream.request, &job.host, &job.tokens, names, &parameters)?;
+            let checks = Checks::new(&stream.expect, names)?;
+            let asked = Asked { is_head: template.is_head(), keep_body: checks.read_body() };
+            Ok(Lane { name: stream.name.clone(), template, parameters, checks, asked })
+        });
+        Ok(Self {
+            target: job.target,
+            lanes: lanes.collect::<Result<_, LoadError>>()?,
+            turns: Turns::new(streams, job.seed),
+            rate: job.rate,
+            arrivals: job.arrivals,
+            warm_up: within("warm-up", job.warm_up_ns, 0)?,
+            window: within("window", job.window_ns, 1)?,
+            timeout: within("time-out", job.timeout_ns, 1)?,
+            grace: within("grace time", job.grace_ns, 0)?,
+            threads: job.threads.clamp(1, job.connections),
+            connections: job.connections,
+            seed: job.seed,
+        })
+    }
+
+    /// The slots of a thread, for an open loop.
+    pub fn slots(&self, thread: u32) -> Option<Slots> {
+        let rate = self.rate?;
+        Some(Slots::new(self.arrivals, rate, self.warm_up + self.window, thread, self.threads, self.seed))
+    }
+
+    /// Connections of a thread: shared out evenly, the first threads getting the odd ones.
+    pub fn connections_of(&self, thread: u32) -> u32 {
+        self.connections / self.threads + u32::from(thread < self.connections % self.threads)
+    }
+}
