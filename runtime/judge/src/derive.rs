@@ -102,6 +102,7 @@ pub(crate) fn paces(
                 pace: pace.pace,
                 quiet_share: pace.quiet_share,
                 capped_mean_ns: pace.capped_mean,
+                slowed_to: pace.slowed_to,
                 samples: pace.samples,
             };
             Some((cpu, pace))

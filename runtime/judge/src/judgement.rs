@@ -80,6 +80,11 @@ impl JudgedRepetition {
         self.verdict == RepetitionVerdict::Valid
     }
 
+    /// Whether it was measured at all, valid or not.
+    pub fn is_measured(&self) -> bool {
+        self.gates.iter().all(|gate| gate.gate != NOT_MEASURED)
+    }
+
     /// The gates that failed.
     pub fn failed_gates(&self) -> impl Iterator<Item = &GateOutcome> {
         self.gates.iter().filter(|gate| !gate.passed)
@@ -90,6 +95,9 @@ impl JudgedRepetition {
         !self.superseded && self.failed_gates().all(|gate| kinds.contains(&gate.kind))
     }
 }
+
+/// The name of the outcome that a repetition has which could not be measured.
+pub const NOT_MEASURED: &str = "measured";
 
 /// Whether a repetition counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,6 +159,8 @@ pub struct CpuPace {
     pub quiet_share: f64,
     /// Mean of the samples, each capped at 3 × the quiet time, ns.
     pub capped_mean_ns: f64,
+    /// The speed to which the CPU was slowed in the moments that were not quiet, as a share of its quiet speed.
+    pub slowed_to: f64,
     /// Samples in the window.
     pub samples: u64,
 }
@@ -215,6 +225,8 @@ pub struct Figure {
     pub spread: Option<f64>,
     /// Whether the study publishes it: an estimate or the report names it.
     pub published: bool,
+    /// A best value that the second best misses by more than 2 %, or that stands alone.
+    pub not_reproduced: bool,
     /// What a reader has to know beside the value: the gap to the second best, inversions, a paced basis.
     pub notes: Vec<String>,
 }

@@ -8,12 +8,20 @@
 //!
 //! Invariant: no clock, no disk, no printing, and no panic whatever the facts are.
 
+mod agreement;
+mod carried;
+mod choice;
 mod derive;
+mod estimate;
 pub mod evidence;
+mod figure;
+mod gate;
 pub mod judgement;
 mod mapping;
 pub mod next;
+mod paced;
 mod repetition;
+mod verdict;
 mod words;
 
 use plan::Plan;
@@ -30,14 +38,30 @@ pub use next::{levels, probe_target, wanted};
 pub fn judge(plan: &Plan, evidence: &Evidence) -> Judgement {
     let quiet = repetition::quiet_times(evidence);
     let repetitions = repetition::judged(plan, evidence, &quiet);
-    Judgement {
+    let choices = choice::choices(plan, evidence, &repetitions);
+    let figures = figure::figures(plan, evidence, &repetitions);
+    let agreements = agreement::check(plan, &choices, &figures);
+    let mut limits: Vec<String> = plan.limits.iter().map(|limit| limit.text.clone()).collect();
+    limits.extend(quiet.values().filter_map(|quiet| quiet.problem.clone()));
+    limits.extend(choice::limits(&choices));
+    let mut judgement = Judgement {
         repetitions,
-        figures: Vec::new(),
-        choices: Vec::new(),
-        agreements: Vec::new(),
-        verdict: Verdict { kind: VerdictKind::Void, reasons: vec!["no figure is determined".to_owned()] },
-        confidence: Confidence { level: ConfidenceLevel::Low, reasons: vec!["no figure is determined".to_owned()] },
+        figures,
+        choices,
+        agreements,
+        verdict: Verdict { kind: VerdictKind::Void, reasons: Vec::new() },
+        confidence: Confidence { level: ConfidenceLevel::Low, reasons: Vec::new() },
         quiet,
-        limits: plan.limits.iter().map(|limit| limit.text.clone()).collect(),
-    }
+        limits,
+    };
+    // What other phases read is taken before figures that disagree are withheld: the run went by it.
+    let provisional = next::provisional_readings(plan, evidence, &judgement);
+    judgement.limits.extend(provisional);
+    agreement::withhold(plan, &judgement.choices, &judgement.agreements, &mut judgement.figures);
+    let Judgement { figures, choices, agreements, limits, .. } = &judgement;
+    let verdict = verdict::verdict(plan, evidence, figures, choices, agreements, limits);
+    let confidence = verdict::confidence(plan, evidence, &verdict, figures, choices, agreements);
+    judgement.verdict = verdict;
+    judgement.confidence = confidence;
+    judgement
 }

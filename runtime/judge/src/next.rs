@@ -135,6 +135,35 @@ pub(crate) fn reading(plan: &Plan, judgement: &Judgement, of: &MetricRef, levels
     }
 }
 
+/// The sentences that readings of undetermined figures add to the limits, each once.
+pub(crate) fn provisional_readings(plan: &Plan, evidence: &Evidence, judgement: &Judgement) -> Vec<String> {
+    let mut limits = Vec::new();
+    for phase in &plan.phases {
+        for cell in 0..phase.cells.len() as u32 {
+            // What was never measured has read nothing.
+            if judgement.repetitions_of(&phase.name, cell).next().is_none()
+                || candidate_of(plan, phase, cell).is_some_and(|name| evidence.excluded(plan, name).is_some())
+            {
+                continue;
+            }
+            let known = with_chosen(phase, cell, judgement).unwrap_or_else(|_| cell_levels(phase, cell));
+            let shares = phase.cells[cell as usize].levels.iter().filter_map(|level| match level {
+                Level::ShareOf { of, .. } => Some(of),
+                _ => None,
+            });
+            for of in shares.chain(probe_gate(phase).map(|(_, of)| of)) {
+                let provisional = reading(plan, judgement, of, &known).ok().and_then(|reading| reading.provisional);
+                if let Some(sentence) = provisional
+                    && !limits.contains(&sentence)
+                {
+                    limits.push(sentence);
+                }
+            }
+        }
+    }
+    limits
+}
+
 /// The value of a metric in one repetition; for `carried` its rate, where it carried it.
 fn usable_value(repetition: &JudgedRepetition, metric: Metric) -> Option<f64> {
     if metric == Metric::Carried {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use plan::{Plan, Procedure};
 
-use crate::derive::{candidate_cpus, derive, paces, witness};
+use crate::derive::{candidate_cpus, candidate_of, derive, paces, witness};
 use crate::evidence::{Attempt, AttemptEnd, Evidence, cell_hash};
-use crate::judgement::{GateKind, GateOutcome, JudgedRepetition, QuietTime, RepetitionVerdict};
+use crate::gate;
+use crate::judgement::{GateKind, GateOutcome, JudgedRepetition, NOT_MEASURED, QuietTime, RepetitionVerdict};
 use crate::words;
 
 /// The quiet time of every CPU that the witness ran on.
@@ -42,10 +43,25 @@ pub(crate) fn quiet_times(evidence: &Evidence) -> BTreeMap<u32, QuietTime> {
 
 /// Every repetition that ended, judged.
 pub(crate) fn judged(plan: &Plan, evidence: &Evidence, quiet: &BTreeMap<u32, QuietTime>) -> Vec<JudgedRepetition> {
-    evidence.attempts().map(|attempt| judged_alone(plan, attempt, quiet)).collect()
+    let mut repetitions: Vec<JudgedRepetition> =
+        evidence.attempts().map(|attempt| judged_alone(plan, evidence, attempt, quiet)).collect();
+    for phase in &plan.phases {
+        gate::apply_relative(phase, &mut repetitions);
+    }
+    for repetition in &mut repetitions {
+        let void = repetition.superseded || repetition.failed_gates().next().is_some();
+        repetition.verdict = if void { RepetitionVerdict::Void } else { RepetitionVerdict::Valid };
+    }
+    repetitions
 }
 
-fn judged_alone(plan: &Plan, attempt: &Attempt, quiet: &BTreeMap<u32, QuietTime>) -> JudgedRepetition {
+/// One repetition by itself: everything but the gates that compare it with others.
+fn judged_alone(
+    plan: &Plan,
+    evidence: &Evidence,
+    attempt: &Attempt,
+    quiet: &BTreeMap<u32, QuietTime>,
+) -> JudgedRepetition {
     let mut judged = JudgedRepetition {
         id: attempt.id.clone(),
         verdict: RepetitionVerdict::Void,
@@ -62,25 +78,54 @@ fn judged_alone(plan: &Plan, attempt: &Attempt, quiet: &BTreeMap<u32, QuietTime>
     };
     let current = cell_hash(plan, &attempt.id.phase, attempt.id.cell);
     judged.superseded = current.is_none() || attempt.hash.as_ref() != current;
-    let (Some(phase), AttemptEnd::Measured(facts)) = (plan.phase(&attempt.id.phase), &attempt.end) else {
-        if let AttemptEnd::Failed(failure) = &attempt.end {
-            judged.gates.push(GateOutcome {
-                gate: "measured".to_owned(),
-                passed: false,
-                values: Vec::new(),
-                sentence: format!("it could not be measured: {}", failure.what),
-                kind: GateKind::Wrong,
-            });
-        }
-        return judged;
+    let facts = match &attempt.end {
+        AttemptEnd::Measured(facts) => facts,
+        AttemptEnd::Failed(failure) => return could_not_be_measured(judged, &failure.what),
+        AttemptEnd::Open => return could_not_be_measured(judged, "the run was interrupted within it"),
+    };
+    let Some(phase) = plan.phase(&attempt.id.phase) else {
+        return could_not_be_measured(judged, "the plan has no such phase");
     };
     let cpus = candidate_cpus(plan, phase, attempt.id.cell);
     judged.pace = paces(facts, &cpus, quiet);
     let derived = derive(phase, facts, &judged.pace, &cpus);
-    judged.values = derived.values;
-    judged.missing = derived.missing;
+    let context = gate::Context {
+        plan,
+        phase,
+        facts,
+        cpus: &cpus,
+        quiet,
+        pace: &judged.pace,
+        values: &derived.values,
+        missing: &derived.missing,
+    };
+    let mut gates = Vec::new();
     if let Procedure::Load(load) = &phase.procedure {
         judged.rate = load.rate.as_ref().and(facts.load.as_ref()).and_then(|load| load.rate);
+        if !plan.contract.is_empty() {
+            gates.push(gate::contract(plan, evidence, candidate_of(plan, phase, attempt.id.cell)));
+        }
     }
+    gates.extend(phase.gates.iter().filter_map(|gate| gate::absolute(gate, &context)));
+    let (conditions, carried, outcome) = gate::conditions(&context);
+    gates.extend(outcome);
+    let limited_by = gate::limited_by(&context);
+    judged.conditions = conditions;
+    judged.carried = carried;
+    judged.gates = gates;
+    judged.limited_by = limited_by;
+    judged.values = derived.values;
+    judged.missing = derived.missing;
+    judged
+}
+
+fn could_not_be_measured(mut judged: JudgedRepetition, why: &str) -> JudgedRepetition {
+    judged.gates.push(GateOutcome {
+        gate: NOT_MEASURED.to_owned(),
+        passed: false,
+        values: Vec::new(),
+        sentence: format!("it could not be measured: {why}"),
+        kind: GateKind::Wrong,
+    });
     judged
 }

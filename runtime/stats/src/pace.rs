@@ -34,6 +34,9 @@ pub struct Pace {
     pub quiet_share: f64,
     /// Mean of the capped samples, ns.
     pub capped_mean: f64,
+    /// Quiet time ÷ capped mean of the samples that were not quiet: the speed to which the CPU was slowed in these moments.
+    /// 1 where every sample was quiet.
+    pub slowed_to: f64,
     /// Samples in the window.
     pub samples: u64,
 }
@@ -105,18 +108,23 @@ impl Witness {
         if self.count < LEAST_SAMPLES_OF_A_WINDOW || !quiet.is_finite() || quiet <= 0.0 {
             return None;
         }
-        let (mut sum, mut quiet_ones) = (0.0, 0u64);
+        let (mut sum, mut slowed, mut quiet_ones) = (0.0, 0.0, 0u64);
         for &(value, count) in &self.samples {
-            sum += value.min(CAP * quiet) * count as f64;
+            let time = value.min(CAP * quiet) * count as f64;
+            sum += time;
             if value <= QUIET_WITHIN * quiet {
                 quiet_ones += count;
+            } else {
+                slowed += time;
             }
         }
+        let slowed_ones = self.count.saturating_sub(quiet_ones) as f64;
         let capped_mean = sum / self.count as f64;
         Some(Pace {
             pace: finite(quiet / capped_mean)?,
             quiet_share: quiet_ones as f64 / self.count as f64,
             capped_mean,
+            slowed_to: if slowed > 0.0 { finite(quiet * slowed_ones / slowed)? } else { 1.0 },
             samples: self.count,
         })
     }
@@ -151,6 +159,7 @@ mod tests {
         let time = run.quiet_time().expect("quiet");
         let slowed = Witness::new([(17_000.0, 27), (28_000.0, 73)]).pace(time).expect("a pace");
         assert!((slowed.pace - 0.679).abs() < 0.01 && slowed.quiet_share == 0.27, "{slowed:?}");
+        assert!((slowed.slowed_to - 17.0 / 28.0).abs() < 1e-9, "{slowed:?}");
         let preempted = Witness::new([(17_000.0, 99), (9e6, 1)]).pace(time).expect("a pace");
         assert!(preempted.pace > 0.97, "{preempted:?}");
     }

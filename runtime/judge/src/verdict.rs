@@ -1,0 +1,194 @@
+//! The study's verdict and confidence: derived from what was determined, never typed.
+
+use journal::RunEnd;
+use plan::{Metric, Plan, Procedure};
+
+use crate::carried::INVERTED;
+use crate::evidence::Evidence;
+use crate::judgement::{
+    AgreementCheck, AgreementOutcome, ChoiceOutcome, Chosen, Confidence, ConfidenceLevel, Figure, Outcome, Verdict,
+    VerdictKind,
+};
+use crate::mapping::show;
+use crate::words::percent;
+
+/// An interval wider than this half-width, as a ratio, lowers the confidence.
+const NARROW: f64 = 0.05;
+
+/// Fewer valid repetitions lower the confidence: they give no 95 % interval of a median.
+const ENOUGH: u32 = 6;
+
+/// The figures that the verdict is about: those that the study publishes, or all where it publishes none by name.
+fn published(figures: &[Figure]) -> Vec<&Figure> {
+    let named: Vec<&Figure> = figures.iter().filter(|figure| figure.published).collect();
+    if named.is_empty() { figures.iter().collect() } else { named }
+}
+
+/// Whether the figures may be published, and why.
+pub(crate) fn verdict(
+    plan: &Plan,
+    evidence: &Evidence,
+    figures: &[Figure],
+    choices: &[ChoiceOutcome],
+    agreements: &[AgreementOutcome],
+    limits: &[String],
+) -> Verdict {
+    let mut void = Vec::new();
+    let mut reasons = Vec::new();
+    let published = published(figures);
+    if !published.iter().any(|figure| figure.value().is_some()) {
+        let paced = figures
+            .iter()
+            .filter(|figure| figure.metric == Metric::PacedCpuPerRequest && figure.value().is_some())
+            .count();
+        let beside = if paced > 0 { format!("; {paced} estimates at quiet pace stand beside") } else { String::new() };
+        void.push(format!("no figure is determined{beside}"));
+    }
+    match &evidence.end {
+        Some(RunEnd::Completed) => {}
+        Some(RunEnd::Interrupted) => reasons.push("the run was interrupted before its end".to_owned()),
+        Some(RunEnd::Failed(failure)) => reasons.push(format!("the run failed: {}", failure.what)),
+        None => reasons.push("the run has not ended: it was killed, or goes on".to_owned()),
+    }
+
+    let excluded: Vec<String> =
+        plan.candidates.iter().filter_map(|candidate| evidence.excluded(plan, &candidate.name)).collect();
+    if !plan.candidates.is_empty() && excluded.len() == plan.candidates.len() {
+        void.push("no candidate could be judged".to_owned());
+    }
+    reasons.extend(excluded);
+
+    for agreement in agreements {
+        if let Some(why) = &agreement.not_checked {
+            reasons.push(format!("{}: not checked: {why}", agreement.name));
+        }
+        for pair in &agreement.cells {
+            match &pair.check {
+                AgreementCheck::Agrees => {}
+                AgreementCheck::Disagrees { why } => void.push(format!("{} ({})", why, show(&pair.cell))),
+                AgreementCheck::NotChecked { why } => {
+                    reasons.push(format!("{} for {}: not checked: {why}", agreement.name, show(&pair.cell)));
+                }
+            }
+        }
+    }
+    for figure in &published {
+        let of = format!("{} for {}", figure.name, show(&figure.cell));
+        match (&figure.outcome, &figure.bound) {
+            (Outcome::NotDetermined { why }, _) => reasons.push(format!("{of} is not determined: {why}")),
+            (Outcome::Determined { .. }, Some(bound)) => reasons.push(format!("{of} is {bound}")),
+            (Outcome::Determined { .. }, None) => {}
+        }
+    }
+    for choice in choices {
+        if let Chosen::None { why } = &choice.outcome {
+            reasons.push(format!("{}: no {} for {}: {why}", choice.phase, choice.factor, show(&choice.for_each)));
+        }
+    }
+    match limits.len() {
+        0 => {}
+        1 => reasons.push("a limit weakens what may be claimed".to_owned()),
+        count => reasons.push(format!("{count} limits weaken what may be claimed")),
+    }
+    let kind = match (void.is_empty(), reasons.is_empty()) {
+        (false, _) => VerdictKind::Void,
+        (true, false) => VerdictKind::PublishedWithLimits,
+        (true, true) => VerdictKind::Published,
+    };
+    void.extend(reasons);
+    Verdict { kind, reasons: void }
+}
+
+/// How far the figures may be trusted, and what lowers it.
+pub(crate) fn confidence(
+    plan: &Plan,
+    evidence: &Evidence,
+    verdict: &Verdict,
+    figures: &[Figure],
+    choices: &[ChoiceOutcome],
+    agreements: &[AgreementOutcome],
+) -> Confidence {
+    let mut weighty = Vec::new();
+    let mut light = Vec::new();
+    if verdict.kind == VerdictKind::Void {
+        weighty.push("the verdict is void".to_owned());
+    }
+    light.extend(plan.limits.iter().filter(|limit| limit.lowers_confidence).map(|limit| limit.text.clone()));
+    let machine = &plan.machine;
+    let shared = machine
+        .candidate
+        .shared_with(&machine.database.union(&machine.load))
+        .union(&machine.database.shared_with(&machine.load));
+    if !shared.is_empty() && !plan.limits.iter().any(|limit| limit.name == "cpus-shared" && limit.lowers_confidence) {
+        light.push(format!("roles share CPU {shared}"));
+    }
+    match &evidence.environment {
+        Some(environment) if environment.virtual_machine => {
+            light.push("a hypervisor is beneath: neighbours on its cores are not visible from inside".to_owned());
+        }
+        Some(_) => {}
+        None => light.push("nobody recorded where it ran".to_owned()),
+    }
+
+    let determined: Vec<&Figure> = published(figures).into_iter().filter(|figure| figure.value().is_some()).collect();
+    let few = determined.iter().filter(|figure| figure.valid < ENOUGH).map(|figure| figure.valid).min();
+    if let Some(few) = few {
+        light.push(format!("some figure rests on {few} repetitions; {ENOUGH} give a 95 % interval of a median"));
+    }
+    let widest = determined.iter().filter_map(|figure| half_width(figure)).fold(0.0, f64::max);
+    if widest > NARROW {
+        light.push(format!("the widest interval is ± {}, more than {}", percent(widest), percent(NARROW)));
+    }
+    let alone = determined.iter().filter(|figure| figure.not_reproduced).count();
+    if alone > 0 {
+        light.push(format!("{alone} best values were not reproduced within 2 %"));
+    }
+    let inverted =
+        determined.iter().filter(|figure| figure.notes.iter().any(|note| note.starts_with(INVERTED))).count();
+    if inverted > 0 {
+        light.push(format!("{inverted} grids of rates are inverted somewhere"));
+    }
+    let provisional = choices.iter().filter(|choice| choice.provisional.is_some()).count();
+    if provisional > 0 {
+        weighty.push(format!("{provisional} choices are provisional"));
+    }
+    let floors = determined.iter().filter(|figure| figure.bound.is_some()).count();
+    if floors > 0 {
+        light.push(format!("{floors} figures are floors only"));
+    }
+    if determined.iter().any(|figure| matches!(figure.metric, Metric::Throughput | Metric::Carried))
+        && !another_loop_agrees(plan, agreements)
+    {
+        light.push("a single kind of loop: no closed and open loop were held against each other".to_owned());
+    }
+
+    let level = match (weighty.len(), light.len()) {
+        (0, 0) => ConfidenceLevel::High,
+        (0, 1..=2) => ConfidenceLevel::Medium,
+        _ => ConfidenceLevel::Low,
+    };
+    weighty.extend(light);
+    Confidence { level, reasons: weighty }
+}
+
+/// Half the interval ÷ the value. The bracket of a carried rate has no coverage: it is the grid's step, not an uncertainty.
+fn half_width(figure: &Figure) -> Option<f64> {
+    match figure.outcome {
+        Outcome::Determined { value, interval: Some((low, high)), coverage: Some(_) } => {
+            let width = (high - low) / 2.0 / value;
+            width.is_finite().then_some(width)
+        }
+        _ => None,
+    }
+}
+
+fn another_loop_agrees(plan: &Plan, agreements: &[AgreementOutcome]) -> bool {
+    let is_open = |name: &str| {
+        plan.phase(name).is_some_and(|phase| matches!(&phase.procedure, Procedure::Load(load) if load.rate.is_some()))
+    };
+    agreements.iter().any(|agreement| {
+        is_open(&agreement.left.phase) != is_open(&agreement.right.phase)
+            && agreement.cells.iter().any(|pair| pair.check == AgreementCheck::Agrees)
+            && agreement.cells.iter().all(|pair| !matches!(pair.check, AgreementCheck::Disagrees { .. }))
+    })
+}
