@@ -27,6 +27,13 @@ pub(crate) fn census(context: &Context<'_>) -> Draft {
     };
     let total: f64 = load.streams.iter().map(|stream| stream.census.ok as f64).sum();
     draft.note("answers as expected", Some(total), "count");
+    draft.note("answers that nobody asked for", Some(load.unsolicited as f64), "count");
+    if load.unsolicited > 0 {
+        draft.fail(format!(
+            "bytes came {} times on a connection with no request in flight: the target answers what nobody asked",
+            count(load.unsolicited)
+        ));
+    }
     for stream in &workload.streams {
         let Some(facts) = load.streams.iter().find(|facts| facts.name == stream.name) else {
             draft.fail(format!("the stream `{}` left no account", stream.name));

@@ -1,0 +1,9 @@
+//! Tests of the judge: drills of every gate, rules of every figure, replay, and arbitrary facts.
+
+mod bench;
+mod carried;
+mod choices;
+mod figures;
+mod gates;
+mod next;
+mod verdict;
