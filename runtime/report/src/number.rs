@@ -67,9 +67,10 @@ fn grouped(digits: &str) -> String {
     out
 }
 
-/// A ratio as a percentage: `0.0312` is `3.12 %`.
+/// A ratio as a percentage, to three digits, below 1 % to two: `0.0312` is `3.12 %`, `0.00844` is `0.84 %`.
 pub fn percent(ratio: f64) -> String {
-    format!("{} %", significant_digits(ratio * 100.0, 3))
+    let percents = ratio * 100.0;
+    format!("{} %", significant_digits(percents, if percents.abs() < 1.0 { 2 } else { 3 }))
 }
 
 /// A value of a metric without its unit, scaled as [`unit`] says: bytes become MiB, ratios percent.
@@ -85,6 +86,16 @@ pub fn unit(metric: Metric) -> &'static str {
 /// A value of a metric with its unit: `4,120/s`, `221.3 µs`, `13.2 MiB`, `99.1 %`.
 pub fn with_unit(metric: Metric, value: f64) -> String {
     quantity(value, metric.unit())
+}
+
+/// [`with_unit`] with three digits, for lines that are read in passing.
+pub fn brief(metric: Metric, value: f64) -> String {
+    let digits = if matches!(metric, Metric::CpuPerRequest | Metric::CoresUsed | Metric::CorrectedP99) { 3 } else { 4 };
+    let (number, unit) = scaled(metric.unit(), value);
+    match metric.unit() {
+        "count" | "bytes" | "ratio" | "" => format!("{number}{unit}"),
+        _ => format!("{}{unit}", significant_digits(value, digits)),
+    }
 }
 
 /// A value in a stored unit (`1/s`, `µs`, `ms`, `ns`, `cores`, `bytes`, `ratio`, `count`, or any other text) with the
@@ -137,6 +148,16 @@ pub fn duration(ns: u64) -> String {
             let minutes = (whole + 30) / 60;
             format!("{}h {:02}m", minutes / 60, minutes % 60)
         }
+    }
+}
+
+/// A length of time that was declared, exact: `3 s`, `1.5 s`, `250 ms`, `2m 30s`.
+pub fn span(ns: u64) -> String {
+    match ns {
+        0 => "0 s".to_owned(),
+        1..1_000_000_000 => format!("{} ms", significant(ns as f64 / 1e6)),
+        _ if ns < 60_000_000_000 || !ns.is_multiple_of(1_000_000_000) => format!("{} s", significant(ns as f64 / 1e9)),
+        _ => duration(ns),
     }
 }
 
@@ -239,6 +260,18 @@ mod tests {
         {
             assert_eq!(about(ns), printed);
         }
+        for (ns, printed) in [
+            (0, "0 s"),
+            (250_000_000, "250 ms"),
+            (3_000_000_000, "3 s"),
+            (1_500_000_000, "1.5 s"),
+            (150_000_000_000, "2m 30s"),
+        ] {
+            assert_eq!(span(ns), printed);
+        }
+        assert_eq!(brief(Metric::CpuPerRequest, 221.04), "221 µs");
+        assert_eq!(brief(Metric::Throughput, 4_121.4), "4,121/s");
+        assert_eq!((percent(0.031_24), percent(0.008_44)), ("3.12 %".to_owned(), "0.84 %".to_owned()));
         assert_eq!(bytes(2 << 30), "2 GiB");
         assert_eq!(counted(1, "run", "runs"), "1 run");
     }

@@ -5,6 +5,7 @@ pub mod excluded;
 pub mod json;
 pub mod markdown;
 pub mod plan;
+pub mod reasons;
 pub mod words;
 
 pub use csv::csv;

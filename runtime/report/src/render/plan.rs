@@ -8,7 +8,7 @@ use plan::phase::Comparison;
 use plan::{Cell, Gate, Order, Phase, Plan, Procedure, Rate, Step, StepKind};
 use serde_json::{Value, json};
 
-use crate::number::{about, bytes, count, counted, duration, percent, significant};
+use crate::number::{about, bytes, count, counted, percent, significant, span};
 use crate::outlook::{Outlook, PhaseOutlook};
 use crate::width;
 
@@ -243,7 +243,7 @@ pub fn procedure(procedure: &Procedure) -> String {
             pgbench.script.path,
             counted(pgbench.clients.into(), "client", "clients"),
             counted(pgbench.jobs.into(), "thread", "threads"),
-            duration(pgbench.window_ns)
+            span(pgbench.window_ns)
         ),
         Procedure::Load(load) => {
             let how = match &load.rate {
@@ -255,8 +255,8 @@ pub fn procedure(procedure: &Procedure) -> String {
                 "{how}, workload {}: {}, {} window after {} warm-up",
                 load.workload,
                 counted(load.connections.into(), "connection", "connections"),
-                duration(load.window_ns),
-                duration(load.warm_up_ns)
+                span(load.window_ns),
+                span(load.warm_up_ns)
             )
         }
     }
@@ -282,7 +282,7 @@ pub fn gate(gate: &Gate) -> String {
         Gate::Steal { max } => format!("{name}: at most {} of the window stolen", percent(*max)),
         Gate::Stalls { over_ns, budget, quantile } => format!(
             "{name}: time lost beyond {} at most {} of the tail above p{}",
-            duration(*over_ns),
+            span(*over_ns),
             percent(*budget),
             significant(quantile * 100.0)
         ),
@@ -293,7 +293,7 @@ pub fn gate(gate: &Gate) -> String {
             format!("{name}: throughput × mean service time = connections within {}", percent(*tolerance))
         }
         Gate::Mix { tolerance } => {
-            format!("{name}: each stream's share within {} points", significant(tolerance * 100.0))
+            format!("{name}: each stream's share within {} of the declared one", percent(*tolerance))
         }
         Gate::Clock => format!("{name}: no suspend, no jump"),
         Gate::UtilisationLaw { tolerance } => {

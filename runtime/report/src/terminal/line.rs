@@ -127,6 +127,19 @@ pub(super) fn flow(first: Line, style: Style, text: &str, right: Option<Line>, c
     lines
 }
 
+/// A line with a text beside it where that fits, else under it.
+pub(super) fn flow_under(first: Line, text: &str, columns: usize) -> Vec<Line> {
+    const INDENT: usize = 10;
+    let text = width::harmless(text);
+    if columns == usize::MAX || first.columns() + width::of(&text) <= columns {
+        return vec![first.plain(text)];
+    }
+    let under = width::wrap(&text, columns.saturating_sub(INDENT).max(1));
+    let mut lines = vec![first];
+    lines.extend(under.into_iter().map(|line| Line::new().plain(" ".repeat(INDENT)).plain(line)));
+    lines
+}
+
 /// Parts joined by ` · `, broken between parts where the line would be too long.
 pub(super) fn parts(parts: &[(Style, String)], columns: usize) -> Vec<Line> {
     let mut lines = Vec::new();

@@ -4,6 +4,7 @@ use super::line::{Line, Style, flow};
 use crate::model::{CapacityPlan, Cell, Ending, Figure, Item, Report, Table};
 use crate::number::{counted, duration, significant, with_unit};
 use crate::render::markdown::{bar_chart, choice_name, choice_words, worst};
+use crate::render::reasons::reasons;
 use crate::render::words;
 use crate::width;
 use judge::{ConfidenceLevel, VerdictKind};
@@ -20,17 +21,10 @@ pub(super) fn summary(report: &Report, run_dir: &str, columns: usize) -> Vec<Lin
         lines.extend(heading(item.title(), columns));
         lines.extend(match item {
             Item::Table(table) => figures(report, table, columns),
-            Item::BarChart(chart) => {
-                let widest = chart.bars.iter().map(|bar| width::of(&bar.label)).max().unwrap_or(0);
-                let room = if columns == usize::MAX { 30 } else { columns.saturating_sub(widest + 40).clamp(5, 30) };
-                bar_chart(report, chart, room)
-                    .lines()
-                    .flat_map(|line| match columns {
-                        usize::MAX => vec![Line::new().plain(line)],
-                        _ => vec![Line::new().plain("  ").plain(width::cut(line, columns - 2))],
-                    })
-                    .collect()
-            }
+            Item::BarChart(chart) => bar_chart(report, chart, columns.min(120) - 2)
+                .into_iter()
+                .map(|line| Line::new().plain("  ").plain(line))
+                .collect(),
             Item::Choices(choices) => match &choices.missing {
                 Some(why) => {
                     flow(Line::new().plain("  "), Style::Plain, &format!("nothing was chosen: {why}"), None, columns)
@@ -87,7 +81,7 @@ fn verdict(report: &Report, columns: usize) -> Vec<Line> {
     if let Some(ending) = words::ending(&report.ending) {
         lines.extend(flow(Line::new().plain("  "), Style::Warning, &ending, None, columns));
     }
-    lines.extend(sentences("", &report.verdict.reasons, columns));
+    lines.extend(sentences("", &reasons(report), columns));
     lines.extend(sentences("confidence", &report.confidence.reasons, columns));
     // A limit that is a reason already is not said twice.
     let limits: Vec<String> = report
@@ -123,8 +117,8 @@ fn sentences(head: &str, all: &[String], columns: usize) -> Vec<Line> {
 
 /// A table of figures: in columns where they fit, else one line a figure.
 fn figures(report: &Report, table: &Table, columns: usize) -> Vec<Line> {
-    let cells: Vec<Vec<(String, String)>> =
-        table.rows.iter().map(|row| row.cells.iter().map(|cell| two_lines(report, cell)).collect()).collect();
+    let cells: Vec<Vec<(String, Vec<String>)>> =
+        table.rows.iter().map(|row| row.cells.iter().map(|cell| value_and_under(report, cell)).collect()).collect();
     let label = table.rows.iter().map(|row| width::of(&row.label)).max().unwrap_or(0);
     let widths: Vec<usize> = table
         .columns
@@ -134,7 +128,7 @@ fn figures(report: &Report, table: &Table, columns: usize) -> Vec<Line> {
             cells
                 .iter()
                 .filter_map(|row| row.get(index))
-                .map(|(value, beside)| width::of(value).max(width::of(beside)))
+                .map(|(value, under)| under.iter().map(|line| width::of(line)).fold(width::of(value), usize::max))
                 .chain([width::of(column)])
                 .max()
                 .unwrap_or(0)
@@ -150,20 +144,24 @@ fn figures(report: &Report, table: &Table, columns: usize) -> Vec<Line> {
         lines.push(head);
         for (row, cells) in table.rows.iter().zip(&cells) {
             let mut values = Line::new().plain("  ").plain(width::pad(&row.label, label));
-            let mut beside = Line::new().plain(" ".repeat(2 + label));
+            let deepest = cells.iter().map(|(_, under)| under.len()).max().unwrap_or(0);
+            let mut unders = vec![Line::new().plain(" ".repeat(2 + label)); deepest];
             for ((value, under), width_of) in cells.iter().zip(&widths) {
                 values = values.plain("  ").with(Style::Strong, width::pad(value, *width_of));
-                beside = beside.plain("  ").with(Style::Faint, width::pad(under, *width_of));
+                for (index, line) in unders.iter_mut().enumerate() {
+                    let text = under.get(index).map_or("", String::as_str);
+                    *line = std::mem::take(line).plain("  ").with(Style::Faint, width::pad(text, *width_of));
+                }
             }
             lines.push(values);
-            lines.push(beside);
+            lines.extend(unders);
         }
     } else {
         for (row, cells) in table.rows.iter().zip(&cells) {
-            for ((value, beside), column) in cells.iter().zip(&table.columns) {
+            for ((value, under), column) in cells.iter().zip(&table.columns) {
                 let place =
                     if table.columns.len() > 1 { format!("{}, {column}", row.label) } else { row.label.clone() };
-                let beside = if beside.is_empty() { String::new() } else { format!(" ({beside})") };
+                let beside = if under.is_empty() { String::new() } else { format!(" ({})", under.join("; ")) };
                 lines.extend(flow(
                     Line::new().plain("  "),
                     Style::Plain,
@@ -179,20 +177,18 @@ fn figures(report: &Report, table: &Table, columns: usize) -> Vec<Line> {
 }
 
 /// A cell's value, and what stands under it.
-fn two_lines(report: &Report, cell: &Cell) -> (String, String) {
+fn value_and_under(report: &Report, cell: &Cell) -> (String, Vec<String>) {
     let Some(figure) = found(report, cell) else {
-        return (cell.missing.clone().unwrap_or_else(|| "not measured".to_owned()), String::new());
+        return (cell.missing.clone().unwrap_or_else(|| "not measured".to_owned()), Vec::new());
     };
     if figure.value.is_some() {
-        return (words::figure_value(figure), words::figure_beside(figure));
+        return (words::figure_value(figure), vec![words::figure_beside(figure)]);
     }
     let value = words::figure_value(figure);
     let seen = value.strip_prefix("not determined (").and_then(|rest| rest.strip_suffix(')')).unwrap_or_default();
-    let beside = match words::paced_beside(report, figure) {
-        Some(paced) => format!("{seen}; {paced}"),
-        None => seen.to_owned(),
-    };
-    ("not determined".to_owned(), beside)
+    let mut under = vec![seen.to_owned()];
+    under.extend(words::paced_beside(report, figure));
+    ("not determined".to_owned(), under)
 }
 
 fn found<'a>(report: &'a Report, cell: &Cell) -> Option<&'a Figure> {

@@ -11,6 +11,15 @@ use crate::render::words;
 pub(super) fn derivation(out: &mut String, report: &Report) {
     let _ = writeln!(out, "## Derivation\n\n{ROUNDING}\n");
     let printed = printed(report);
+    let mut roundings: Vec<&str> = printed.iter().map(|&index| report.figures[index].rounding.as_str()).collect();
+    roundings.dedup();
+    let common = match roundings.as_slice() {
+        [one] if !one.is_empty() => {
+            let _ = writeln!(out, "Rounding of every figure below: {}.\n", escape(one));
+            Some(*one)
+        }
+        _ => None,
+    };
     let mut names: Vec<&str> = Vec::new();
     for &index in &printed {
         let name = report.figures[index].name.as_str();
@@ -21,7 +30,7 @@ pub(super) fn derivation(out: &mut String, report: &Report) {
     for name in names {
         let figures: Vec<&Figure> =
             printed.iter().map(|&index| &report.figures[index]).filter(|figure| figure.name == name).collect();
-        ledger(out, name, &figures);
+        ledger(out, name, &figures, common);
     }
     let others = report.figures.len() - printed.len();
     if others > 0 {
@@ -45,7 +54,7 @@ fn printed(report: &Report) -> BTreeSet<usize> {
     printed
 }
 
-fn ledger(out: &mut String, name: &str, figures: &[&Figure]) {
+fn ledger(out: &mut String, name: &str, figures: &[&Figure], common_rounding: Option<&str>) {
     let _ = writeln!(out, "### {}\n", escape(name));
     let mut rules: Vec<(&str, &str, &str)> = Vec::new();
     for figure in figures {
@@ -59,25 +68,39 @@ fn ledger(out: &mut String, name: &str, figures: &[&Figure]) {
         if !estimator.is_empty() {
             parts.push(format!("estimator: {}", escape(estimator)));
         }
-        if !rounding.is_empty() {
+        if !rounding.is_empty() && common_rounding != Some(rounding) {
             parts.push(format!("rounding: {}", escape(rounding)));
         }
         let _ = writeln!(out, "{}.\n", parts.join("; "));
     }
     let head = ["cell", "exact value", "unit", "repetitions", "made of"].map(str::to_owned);
+    let name_of = |figure: &Figure| {
+        let cell = figure.cell_name();
+        if cell.is_empty() { escape(&figure.phase) } else { escape(&cell) }
+    };
+    let missing: Vec<String> = figures
+        .iter()
+        .filter(|figure| figure.value.is_none())
+        .map(|figure| format!("{} ({})", name_of(figure), words::repetitions(figure)))
+        .collect();
+    if !missing.is_empty() {
+        let _ = writeln!(out, "Not determined: {}.\n", missing.join("; "));
+    }
     let rows: Vec<Vec<String>> = figures
         .iter()
+        .filter(|figure| figure.value.is_some())
         .map(|figure| {
-            let cell = figure.cell_name();
             let made_of = if figure.rows.is_empty() { "none".to_owned() } else { figure.rows.join(", ") };
             vec![
-                if cell.is_empty() { escape(&figure.phase) } else { escape(&cell) },
-                figure.value.map_or_else(|| "not determined".to_owned(), |value| code(&value.to_string())),
+                name_of(figure),
+                figure.value.map_or_else(String::new, |value| code(&value.to_string())),
                 escape(&figure.unit),
                 words::repetitions(figure),
                 escape(&made_of),
             ]
         })
         .collect();
-    let _ = writeln!(out, "{}", table(&head, &rows, false));
+    if !rows.is_empty() {
+        let _ = writeln!(out, "{}", table(&head, &rows, false));
+    }
 }

@@ -6,13 +6,15 @@ use judge::{ChoiceOutcome, Chosen};
 use plan::Metric;
 
 use super::text::{block, escape, list, sentence, table};
-use crate::model::{BarChart, CapacityPlan, Cell, Figure, Item, Report, Table};
+use crate::model::{Bar, BarChart, CapacityPlan, Cell, Figure, Item, Report, Table};
 use crate::number::{counted, percent, significant, with_unit};
 use crate::render::words;
 use crate::width;
 
 /// Columns of the longest bar.
 const BAR: usize = 40;
+/// A bar beside its label has at least this room; with less it stands under it.
+const SHORTEST_BAR: usize = 12;
 
 pub(super) fn items(out: &mut String, report: &Report) {
     for item in &report.items {
@@ -109,7 +111,9 @@ fn notes<'a>(out: &mut String, report: &Report, cells: impl Iterator<Item = (Str
         Some((_, places)) => places.push(place.to_owned()),
         None => sentences.push((text.to_owned(), vec![place.to_owned()])),
     };
+    let mut all = 0;
     for (place, cell) in cells {
+        all += 1;
         if let Some(figure) = found(report, cell) {
             if let Some(why) = &figure.not_determined {
                 add(why, &place);
@@ -125,7 +129,8 @@ fn notes<'a>(out: &mut String, report: &Report, cells: impl Iterator<Item = (Str
     if !sentences.is_empty() {
         let lines = sentences.into_iter().map(|(text, places)| {
             let text = text.strip_prefix(&format!("{}: ", places[0])).unwrap_or(&text).to_owned();
-            format!("{}: {}", escape(&places.join("; ")), sentence(&text))
+            let places = if all > 1 && places.len() == all { "all cells".to_owned() } else { places.join("; ") };
+            format!("{}: {}", escape(&places), sentence(&text))
         });
         let _ = writeln!(out, "{}", list(lines));
     }
@@ -133,21 +138,17 @@ fn notes<'a>(out: &mut String, report: &Report, cells: impl Iterator<Item = (Str
 
 fn bars(out: &mut String, report: &Report, chart: &BarChart) {
     let _ = writeln!(out, "{}. Under each bar every repetition of the cell: `o` valid, `x` void.\n", chart.about);
-    let _ = writeln!(out, "{}", block(&bar_chart(report, chart, BAR)));
+    let _ = writeln!(out, "{}", block(&bar_chart(report, chart, 120).join("\n")));
 }
 
-/// A bar chart of characters, every repetition under its bar.
-pub(crate) fn bar_chart(report: &Report, chart: &BarChart, columns: usize) -> String {
+/// A bar chart of characters in lines of at most `columns` columns, every repetition under its bar.
+pub(crate) fn bar_chart(report: &Report, chart: &BarChart, columns: usize) -> Vec<String> {
     let largest = chart
         .bars
         .iter()
         .flat_map(|bar| bar.value.into_iter().chain(bar.points.iter().map(|point| point.value)))
         .filter(|value| value.is_finite())
         .fold(0.0, f64::max);
-    let place = |value: f64| {
-        let share = if largest > 0.0 { (value / largest).clamp(0.0, 1.0) } else { 0.0 };
-        (share * columns as f64).round() as usize
-    };
     let labels: Vec<String> = chart
         .bars
         .iter()
@@ -156,28 +157,50 @@ pub(crate) fn bar_chart(report: &Report, chart: &BarChart, columns: usize) -> St
             None => bar.label.clone(),
         })
         .collect();
+    let texts: Vec<String> = chart
+        .bars
+        .iter()
+        .map(|bar| match found(report, &bar.cell) {
+            Some(figure) => width::harmless(&words::figure_value(figure)),
+            None => width::harmless(bar.cell.missing.as_deref().unwrap_or("not measured")),
+        })
+        .collect();
+    // Beside the labels where everything fits, else under them.
     let widest = labels.iter().map(|label| width::of(label)).max().unwrap_or(0);
-    let mut out = String::new();
-    for (bar, label) in chart.bars.iter().zip(&labels) {
-        let text = match found(report, &bar.cell) {
-            Some(figure) => words::figure_value(figure),
-            None => bar.cell.missing.clone().unwrap_or_default(),
-        };
+    let with_bar = |text: &str, bar: &Bar| width::of(text) + if bar.value.is_some() { 1 } else { 0 };
+    let text_of_bars = chart.bars.iter().zip(&texts).filter(|(bar, _)| bar.value.is_some());
+    let beside = text_of_bars.map(|(bar, text)| with_bar(text, bar)).max().unwrap_or(0);
+    let longest_text = texts.iter().map(|text| width::of(text)).max().unwrap_or(0);
+    let is_beside = widest + 2 + longest_text <= columns && widest + 2 + beside + SHORTEST_BAR <= columns;
+    let indent = if is_beside { widest + 2 } else { 2 };
+    let bar_columns = columns.saturating_sub(indent + beside).clamp(1, BAR);
+    let place = |value: f64| {
+        let share = if largest > 0.0 { (value / largest).clamp(0.0, 1.0) } else { 0.0 };
+        (share * bar_columns as f64).round() as usize
+    };
+    let mut lines = Vec::new();
+    for ((bar, label), text) in chart.bars.iter().zip(&labels).zip(&texts) {
         let line = "█".repeat(bar.value.map_or(0, place));
         let gap = if line.is_empty() { "" } else { " " };
-        let _ = writeln!(out, "{}  {line}{gap}{}", width::pad(label, widest), width::harmless(&text));
+        if is_beside {
+            lines.push(format!("{}  {line}{gap}{text}", width::pad(label, widest)));
+        } else {
+            lines.extend(width::wrap(label, columns));
+            let wrapped = width::wrap(&format!("{line}{gap}{text}"), columns.saturating_sub(indent));
+            lines.extend(wrapped.into_iter().map(|line| format!("{}{line}", " ".repeat(indent))));
+        }
         if !bar.points.is_empty() {
-            let mut strip = vec![' '; columns + 1];
+            let mut strip = vec![' '; bar_columns];
             for point in &bar.points {
-                let mark = &mut strip[place(point.value).min(columns)];
+                let mark = &mut strip[place(point.value).saturating_sub(1).min(bar_columns - 1)];
                 // A void repetition stays visible where a valid one has the same place.
                 *mark = if point.valid && *mark != 'x' { 'o' } else { 'x' };
             }
             let strip: String = strip.into_iter().collect();
-            let _ = writeln!(out, "{}  {}", " ".repeat(widest), strip.trim_end());
+            lines.push(format!("{}{}", " ".repeat(indent), strip.trim_end()));
         }
     }
-    out
+    lines
 }
 
 fn choice_table(out: &mut String, report: &Report, choices: &[&ChoiceOutcome]) {

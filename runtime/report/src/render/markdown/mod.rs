@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 pub(crate) use self::items::{bar_chart, choice_name, choice_words, worst};
 pub(crate) use self::run::agreement_cell;
 use self::text::{code, escape, list, sentence};
+use super::reasons::reasons;
 use super::words;
 use crate::model::Report;
 use crate::number;
@@ -45,7 +46,7 @@ fn head(out: &mut String, report: &Report) {
         let _ = writeln!(out, "{}\n", escape(&ending));
     }
     if !report.verdict.reasons.is_empty() {
-        let _ = writeln!(out, "{}", list(report.verdict.reasons.iter().map(|reason| sentence(reason))));
+        let _ = writeln!(out, "{}", list(reasons(report).iter().map(|reason| sentence(reason))));
     }
     if !report.confidence.reasons.is_empty() {
         let _ = writeln!(out, "Confidence is {} because:\n", report.confidence.level.name());

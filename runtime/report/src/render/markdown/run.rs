@@ -154,7 +154,7 @@ fn repetition_table(out: &mut String, repetitions: &[&Repetition]) {
         if unit.is_empty() || matches!(metric, Metric::CoresUsed) {
             words::metric(metric).to_owned()
         } else {
-            format!("{}, {unit}", words::metric(metric))
+            format!("{} ({unit})", words::metric(metric))
         }
     }));
     if paced {
@@ -217,23 +217,22 @@ pub(super) fn failures(out: &mut String, report: &Report) {
 }
 
 pub(super) fn gates(out: &mut String, report: &Report) {
-    let phases: Vec<_> = report.gates.iter().filter(|phase| !phase.gates.is_empty()).collect();
-    if phases.is_empty() {
+    // A gate that several phases have is listed once, with their names.
+    let mut gates: Vec<(&str, Vec<&str>)> = Vec::new();
+    for phase in &report.gates {
+        for gate in &phase.gates {
+            match gates.iter_mut().find(|(known, _)| known == gate) {
+                Some((_, phases)) => phases.push(&phase.phase),
+                None => gates.push((gate, vec![&phase.phase])),
+            }
+        }
+    }
+    if gates.is_empty() {
         return;
     }
     let _ = writeln!(out, "## Gates\n\nA repetition is void unless all of these hold; missing data fails a gate.\n");
-    // Phases that share their gates are listed together.
-    let mut groups: Vec<(Vec<&str>, &Vec<String>)> = Vec::new();
-    for phase in phases {
-        match groups.iter_mut().find(|(_, gates)| **gates == phase.gates) {
-            Some((names, _)) => names.push(&phase.phase),
-            None => groups.push((vec![&phase.phase], &phase.gates)),
-        }
-    }
-    for (names, gates) in groups {
-        let _ = writeln!(out, "{}:\n", escape(&names.join(", ")));
-        let _ = writeln!(out, "{}", list(gates.iter().map(|gate| escape(gate))));
-    }
+    let lines = gates.iter().map(|(gate, phases)| format!("{} [{}]", escape(gate), escape(&phases.join(", "))));
+    let _ = writeln!(out, "{}", list(lines));
 }
 
 pub(super) fn environment(out: &mut String, report: &Report) {

@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 /// Text that came from outside, so that Markdown shows it as it is.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
+    for (index, character) in text.chars().enumerate() {
         match character {
             '\n' | '\r' | '\t' => out.push(' '),
+            // A number sign makes a heading only where a line begins with it.
+            '#' if index > 0 => out.push('#'),
             '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' => {
                 out.push('\\');
                 out.push(character);
