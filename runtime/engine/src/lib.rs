@@ -5,12 +5,19 @@
 //! measurement except the sampler; everything we make carries the run's id and is removed on every ending; events are
 //! journaled before anybody sees them.
 
+pub mod availability;
+pub mod backend;
 pub mod credentials;
 pub mod docker;
 pub mod error;
+pub mod generator;
 pub mod host;
 pub mod pgbench;
 pub mod port;
 pub mod postgres;
 pub mod process;
+pub mod run;
 pub mod sample;
+mod step;
+pub mod stop;
+pub mod stream;

@@ -1,0 +1,240 @@
+//! The command line. The only file that knows clap.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Runs performance studies that are written down as KDL files. A number that it publishes is right, or it says why it
+/// can't publish one.
+#[derive(Debug, Parser)]
+#[command(name = "exp", version, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+    /// When to use colour.
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto)]
+    pub color: Colour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Checks studies and prints every problem of each.
+    Check(Check),
+    /// Prints a study as `exp fmt` lays it out, or rewrites it.
+    Fmt(Fmt),
+    /// Explains a diagnostic, such as E0310, or a lint, such as single-repetition.
+    Explain(Explain),
+    /// Prints what would be done: phases, cells, repetitions, order, estimated time.
+    Plan(PlanArguments),
+    /// Runs a study, or continues it where it stopped.
+    Run(Run),
+    /// Writes the report of a run again, from its journal.
+    Report(Report),
+    /// Says what this machine can do, what is missing, and the command that mends it.
+    Doctor(Doctor),
+    /// Removes what interrupted runs left behind.
+    Clean(Clean),
+    /// Sends load to a URL, or is driven over standard input with `--control`.
+    Load(Load),
+    /// A server without application code, for generator probes.
+    #[command(hide = true)]
+    Probe(Probe),
+}
+
+#[derive(Debug, Args)]
+pub struct Selection {
+    /// The machine of the study to run on; without it, the only one that fits.
+    #[arg(long, value_name = "NAME")]
+    pub machine: Option<String>,
+    /// The profile to apply, such as `smoke`.
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct Check {
+    /// Study files.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// How problems are printed.
+    #[arg(long, value_enum, default_value_t = DiagnosticFormat::Human)]
+    pub format: DiagnosticFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DiagnosticFormat {
+    /// With the lines they are about.
+    Human,
+    /// One line each.
+    Concise,
+    /// One JSON array.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub struct Fmt {
+    /// Study files; they are rewritten in place.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Changes nothing, and ends with an error if a file would change.
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// A code or a lint's name.
+    pub code: String,
+}
+
+#[derive(Debug, Args)]
+pub struct PlanArguments {
+    /// The study.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// How the plan is printed.
+    #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
+    pub format: PlanFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    Text,
+    Json,
+    Dot,
+    Mermaid,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BackendChoice {
+    /// Docker where an engine answers, else processes.
+    Auto,
+    /// A Docker Engine.
+    Docker,
+    /// Processes of this machine.
+    Process,
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The study.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Where the roles run.
+    #[arg(long, value_enum, default_value_t = BackendChoice::Auto)]
+    pub backend: BackendChoice,
+    /// Ends with an error before anything is measured if a candidate can't be measured here.
+    #[arg(long)]
+    pub require_all: bool,
+    /// Begins a new run even where an unfinished one could be continued.
+    #[arg(long)]
+    pub new: bool,
+    /// Directory of results.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub results: PathBuf,
+    /// What is printed on standard output.
+    #[arg(long, value_enum, default_value_t = RunFormat::Human)]
+    pub format: RunFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RunFormat {
+    /// Progress and tables.
+    Human,
+    /// One summary object at the end; progress goes to standard error.
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub struct Report {
+    /// A run's directory.
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// What is printed; the files of the run are written again either way.
+    #[arg(long, value_enum, default_value_t = RunFormat::Human)]
+    pub format: RunFormat,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// A study, to say which of its candidates can be measured here.
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Clean {
+    /// Also removes the images that were built for studies.
+    #[arg(long)]
+    pub images: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Load {
+    /// The URL, such as http://127.0.0.1:8080/.
+    #[arg(required_unless_present = "control")]
+    pub url: Option<String>,
+    /// Takes its orders on standard input, one JSON object a line, and answers on standard output.
+    #[arg(long, conflicts_with = "url")]
+    pub control: bool,
+    /// Requests per second on a fixed schedule; without it, a closed loop.
+    #[arg(short = 'r', long, value_name = "PER_SECOND")]
+    pub rate: Option<f64>,
+    /// Connections.
+    #[arg(short = 'c', long, default_value_t = 64)]
+    pub connections: u32,
+    /// Length of the window, such as 10s.
+    #[arg(short = 'z', long = "for", value_name = "DURATION", default_value = "10s")]
+    pub duration: String,
+    /// Load before the window.
+    #[arg(long, value_name = "DURATION", default_value = "0s")]
+    pub warm_up: String,
+    /// An answer that takes longer has timed out.
+    #[arg(long, value_name = "DURATION", default_value = "10s")]
+    pub timeout: String,
+    /// Method.
+    #[arg(short = 'm', long, default_value = "GET")]
+    pub method: String,
+    /// A header, such as `Accept: text/plain`; may be repeated.
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// The body.
+    #[arg(short = 'd', long, value_name = "TEXT")]
+    pub body: Option<String>,
+    /// Status that is expected; anything else is a failure. May be repeated.
+    #[arg(long, value_name = "CODE")]
+    pub expect: Vec<u16>,
+    /// CPUs that the generator's threads are pinned to, such as 1 or 2-3.
+    #[arg(long, value_name = "CPUS")]
+    pub cpus: Option<String>,
+    /// Threads.
+    #[arg(short = 't', long, default_value_t = 1)]
+    pub threads: u32,
+    /// What is printed.
+    #[arg(long, value_enum, default_value_t = RunFormat::Human)]
+    pub format: RunFormat,
+}
+
+#[derive(Debug, Args)]
+pub struct Probe {
+    /// Port on 127.0.0.1; without it, the environment's PORT.
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Threads; without it, the environment's CORES.
+    #[arg(long)]
+    pub threads: Option<u32>,
+}

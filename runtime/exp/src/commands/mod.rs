@@ -1,0 +1,12 @@
+//! One file per verb. Each takes its arguments and gives back how the process ends.
+
+pub mod check;
+pub mod clean;
+pub mod doctor;
+pub mod explain;
+pub mod fmt;
+pub mod load;
+pub mod plan;
+pub mod probe;
+pub mod report;
+pub mod run;

@@ -1,0 +1,47 @@
+//! A service of known capacity that can be told to be at fault: what the tests measure.
+//!
+//! Eight workers, each held for 4 ms a request: 2,000 requests per second, whatever the CPU does. `GET /healthz` answers
+//! at once; `GET /items/N` answers `{"id":N}`. `FAULT` chooses what is wrong: `none`, `errors` (every hundredth answer is
+//! a 500), `body` (another id), `never-ready`, `dies` (after 1,000 requests).
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use load::peer::{Peer, Reply};
+
+const WORKERS: usize = 8;
+const BUSY_NS: u64 = 4_000_000;
+
+fn main() -> ExitCode {
+    let port: u16 = std::env::var("PORT").ok().and_then(|port| port.parse().ok()).unwrap_or(18_080);
+    let fault = std::env::var("FAULT").unwrap_or_else(|_| "none".to_owned());
+    eprintln!("faulty: listening on 127.0.0.1:{port}, fault {fault}");
+    let mut served = 0u64;
+    let peer = Peer::listen(SocketAddr::from(([127, 0, 0, 1], port)), WORKERS, move |asked| {
+        if asked.path == "/healthz" {
+            let (status, body) = if fault == "never-ready" { (503, "{}") } else { (200, "{\"ok\":true}") };
+            return Reply::json(status, body);
+        }
+        let Some(id) = asked.path.strip_prefix("/items/").and_then(|id| id.parse::<u64>().ok()) else {
+            return Reply::json(404, "{\"error\":\"not_found\"}");
+        };
+        served += 1;
+        let reply = match fault.as_str() {
+            "errors" if served.is_multiple_of(100) => Reply::json(500, "{\"error\":\"server_error\"}"),
+            "body" => Reply::json(200, &format!("{{\"id\":{}}}", id + 1)),
+            "dies" if served > 1_000 => {
+                eprintln!("faulty: out of cheese after {served} requests");
+                std::process::exit(3);
+            }
+            _ => Reply::json(200, &format!("{{\"id\":{id}}}")),
+        };
+        reply.after(BUSY_NS)
+    });
+    match peer.and_then(Peer::wait) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("faulty: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
