@@ -17,6 +17,9 @@ use crate::model::{
 };
 use crate::render::plan::{cell_name, gate, procedure, step_name};
 
+/// Steps that are named where several were not tried for the same reason; the rest is counted.
+const NAMED_STEPS: usize = 5;
+
 /// A journal taken record by record; a report can be made of it at any time.
 #[derive(Debug, Clone, Default)]
 pub struct Fold {
@@ -71,7 +74,7 @@ impl Fold {
             agreements: judgement.agreements.clone(),
             repetitions,
             quiet: judgement.quiet.clone(),
-            failures: failures(plan, &self.history),
+            failures: failures(plan, &self.history, &self.evidence),
             superseded: superseded(&self.history, &judgement),
             environment: sessions(&self.history),
             gates: plan
@@ -187,7 +190,20 @@ pub(crate) fn repetition_name(plan: &Plan, id: &journal::RepetitionId) -> String
     }
 }
 
-fn failures(plan: &Plan, history: &History) -> Vec<FailureNote> {
+/// The candidate that a step is about.
+fn candidate_of(plan: &Plan, kind: &StepKind) -> Option<String> {
+    match kind {
+        StepKind::PrepareCandidate { candidate } | StepKind::VerifyContract { candidate } => Some(candidate.clone()),
+        StepKind::MeasureCell { phase, cell } => {
+            let phase = plan.phase(phase)?;
+            let axis = phase.axes.iter().position(|axis| axis.factor == "candidate")?;
+            Some(phase.cells.get(*cell as usize)?.levels.get(axis)?.to_string())
+        }
+        _ => None,
+    }
+}
+
+fn failures(plan: &Plan, history: &History, evidence: &Evidence) -> Vec<FailureNote> {
     let note = |of: String, failure: &Failure| FailureNote {
         of,
         what: failure.what.clone(),
@@ -195,24 +211,44 @@ fn failures(plan: &Plan, history: &History) -> Vec<FailureNote> {
         next: failure.next.clone(),
         log: failure.log.clone(),
     };
-    let mut notes = Vec::new();
+    let mut notes: Vec<FailureNote> = Vec::new();
+    let excluded: Vec<&str> = plan
+        .candidates
+        .iter()
+        .map(|candidate| candidate.name.as_str())
+        .filter(|candidate| evidence.excluded(plan, candidate).is_some())
+        .collect();
+    let mut skipped: Vec<(String, Vec<String>)> = Vec::new();
     for (id, finished) in &history.steps {
         let name = || match plan.steps.get(id.0 as usize) {
             Some(step) => step_name(plan, &step.kind),
             None => format!("step {}", id.0),
         };
+        let candidate = plan.steps.get(id.0 as usize).and_then(|step| candidate_of(plan, &step.kind));
+        let is_noted = |candidate: &String| history.not_measured.iter().any(|note| note.candidate == *candidate);
         match &finished.end {
+            // A candidate that can't be measured is reported as such, and that its steps were skipped follows from it.
+            StepEnd::Failed(_) if candidate.as_ref().is_some_and(is_noted) => {}
+            StepEnd::Skipped { .. } if candidate.as_ref().is_some_and(|name| excluded.contains(&name.as_str())) => {}
             StepEnd::Failed(failure) => notes.push(note(name(), failure)),
-            StepEnd::Skipped { why } => notes.push(FailureNote {
-                of: name(),
-                what: "not tried".to_owned(),
-                why: why.clone(),
-                next: String::new(),
-                log: Vec::new(),
-            }),
+            StepEnd::Skipped { why } => match skipped.iter_mut().find(|(known, _)| known == why) {
+                Some((_, names)) => names.push(name()),
+                None => skipped.push((why.clone(), vec![name()])),
+            },
             StepEnd::Done { .. } | StepEnd::Reused { .. } => {}
         }
     }
+    notes.extend(skipped.into_iter().map(|(why, names)| {
+        let more =
+            if names.len() > NAMED_STEPS { format!(" and {} more", names.len() - NAMED_STEPS) } else { String::new() };
+        FailureNote {
+            of: format!("{}{more}", names.iter().take(NAMED_STEPS).cloned().collect::<Vec<_>>().join("; ")),
+            what: "not tried".to_owned(),
+            why,
+            next: String::new(),
+            log: Vec::new(),
+        }
+    }));
     for attempt in &history.attempts {
         if let Outcome::Failed { failure, .. } = &attempt.outcome {
             notes.push(note(repetition_name(plan, &attempt.id), failure));

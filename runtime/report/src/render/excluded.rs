@@ -55,10 +55,7 @@ pub fn excluded(report: &Report) -> String {
     if !report.failures.is_empty() {
         let _ = writeln!(out, "## What could not be carried out\n");
         for failure in &report.failures {
-            let mut sentences = vec![sentence(&failure.what)];
-            sentences.extend((!failure.why.is_empty()).then(|| sentence(&failure.why)));
-            sentences.extend((!failure.next.is_empty()).then(|| format!("Next: {}", sentence(&failure.next))));
-            let _ = writeln!(out, "**{}**: {}\n", escape(&failure.of), sentences.join(" "));
+            let _ = writeln!(out, "**{}**: {}\n", escape(&failure.of), escape(&words::failure(failure)));
             if !failure.log.is_empty() {
                 let _ = writeln!(out, "{}", block(&failure.log.join("\n")));
             }

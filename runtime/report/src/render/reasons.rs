@@ -5,13 +5,32 @@
 
 use std::collections::BTreeMap;
 
-use judge::AgreementCheck;
+use judge::{AgreementCheck, Chosen};
 
 use super::words;
-use crate::model::Report;
+use crate::model::{Ending, Report};
 
 /// Cells that a grouped sentence names; the rest is counted.
 const NAMED: usize = 8;
+
+/// How the judge's sentences about the run's end begin; every render says the same, and more, beside the verdict.
+const ENDINGS: [&str; 3] = ["the run was interrupted", "the run failed: ", "the run has not ended: "];
+
+/// A sentence shorter than this is never taken for the cause of another.
+const SHORTEST_CAUSE: usize = 20;
+
+/// A reason without the cell in brackets at its end.
+fn without_cell(reason: &str) -> &str {
+    match reason.rfind(" (") {
+        Some(at) if reason.ends_with(')') => &reason[..at],
+        _ => reason,
+    }
+}
+
+/// Whether a reason ends with its cause, as `…: withheld: CAUSE` and `…: CAUSE` do.
+fn follows(reason: &str, cause: &str) -> bool {
+    reason.strip_suffix(cause).is_some_and(|before| before.ends_with(": "))
+}
 
 /// What a group says of its members.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +39,8 @@ enum Group {
     Figures { phase: String, why: String },
     /// An agreement that was not checked for this reason.
     Agreement { name: String, why: String },
+    /// A choice that could not be made for this reason.
+    Choice { phase: String, factor: String, why: String },
 }
 
 /// One member: a cell, and the metric where the group is of figures.
@@ -28,9 +49,21 @@ type Member = (String, String);
 /// The reasons, grouped, in the judge's order of their first appearance.
 pub fn reasons(report: &Report) -> Vec<String> {
     let expected = expected(report);
+    let causes: Vec<&str> =
+        report.verdict.reasons.iter().flat_map(|reason| [reason.as_str(), without_cell(reason)]).collect();
     let mut order: Vec<Result<Group, String>> = Vec::new();
     let mut members: BTreeMap<Group, Vec<Member>> = BTreeMap::new();
     for reason in &report.verdict.reasons {
+        // What only follows from another reason adds nothing: a candidate that is not measured has no figures.
+        if report.ending != Ending::Completed && ENDINGS.iter().any(|start| reason.starts_with(start)) {
+            continue;
+        }
+        if causes
+            .iter()
+            .any(|cause| cause.len() < reason.len() && cause.len() > SHORTEST_CAUSE && follows(reason, cause))
+        {
+            continue;
+        }
         match expected.get(reason) {
             Some((group, member)) => {
                 if !members.contains_key(group) {
@@ -81,6 +114,17 @@ fn expected(report: &Report) -> BTreeMap<String, (Group, Member)> {
             }
         }
     }
+    for choice in &report.choices {
+        if let Chosen::None { why } = &choice.outcome {
+            expected.insert(
+                format!("{}: no {} for {}: {why}", choice.phase, choice.factor, judged_cell(&choice.for_each)),
+                (
+                    Group::Choice { phase: choice.phase.clone(), factor: choice.factor.clone(), why: why.clone() },
+                    (words::pairs(&choice.for_each), String::new()),
+                ),
+            );
+        }
+    }
     expected
 }
 
@@ -97,6 +141,10 @@ fn sentences(group: &Group, members: &[Member]) -> Vec<String> {
         Group::Agreement { name, why } => {
             let cells: Vec<&str> = members.iter().map(|(cell, _)| cell.as_str()).collect();
             vec![format!("{name} was not checked{}: {why}", for_cells(&cells))]
+        }
+        Group::Choice { phase, factor, why } => {
+            let cells: Vec<&str> = members.iter().map(|(cell, _)| cell.as_str()).collect();
+            vec![format!("{phase}: no {factor} could be chosen{}: {why}", for_cells(&cells))]
         }
         Group::Figures { phase, why } => {
             // Cells that lack the same metrics are named together.

@@ -2,7 +2,7 @@
 
 use plan::Metric;
 
-use crate::model::{Ending, Figure, Report};
+use crate::model::{Ending, FailureNote, Figure, Report};
 use crate::number::{self, counted, percent, range, with_unit};
 
 /// A metric in a column's head.
@@ -65,8 +65,8 @@ pub fn level(factor: &str, level: &str) -> String {
     }
 }
 
-/// A figure's value for people: `4,120/s`, `≥ 4,120/s`, `221 µs at quiet pace`, or
-/// `not determined (seen 3,900–4,420/s, 6 repetitions)`.
+/// A figure's value for people: `4,120/s`, `≥ 4,120/s`, `221 µs at quiet pace`,
+/// `not determined (seen 3,900–4,420/s, 6 repetitions)`, or `not measured`.
 pub fn figure_value(figure: &Figure) -> String {
     let pace = if figure.metric == Metric::PacedCpuPerRequest { " at quiet pace" } else { "" };
     match figure.value {
@@ -80,7 +80,7 @@ pub fn figure_value(figure: &Figure) -> String {
                 range(figure.metric, seen.min, seen.max),
                 counted(seen.n.into(), "repetition", "repetitions")
             ),
-            _ => "not determined (nothing was measured)".to_owned(),
+            _ => "not measured".to_owned(),
         },
     }
 }
@@ -136,6 +136,22 @@ pub fn ending(ending: &Ending) -> Option<String> {
             Some(format!("The run failed: {what}{why}.{next}"))
         }
     }
+}
+
+/// A failure as a text: what happened, why, what to do next.
+pub fn failure(failure: &FailureNote) -> String {
+    let mut text = failure.what.trim_end_matches('.').to_owned();
+    if !failure.why.is_empty() {
+        text.push_str(": ");
+        text.push_str(failure.why.trim_end_matches('.'));
+    }
+    text.push('.');
+    if !failure.next.is_empty() {
+        text.push_str(" Next: ");
+        text.push_str(failure.next.trim_end_matches('.'));
+        text.push('.');
+    }
+    text
 }
 
 /// The range of pace over the candidate's CPUs in all repetitions of a report.

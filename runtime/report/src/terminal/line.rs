@@ -95,7 +95,7 @@ pub(super) fn flow(first: Line, style: Style, text: &str, right: Option<Line>, c
         }
         return vec![line];
     }
-    let indent = first.columns().min(columns * 2 / 5);
+    let indent = if first.columns() <= columns * 3 / 10 { first.columns() } else { 4 };
     let room = columns.saturating_sub(first.columns());
     let beside = right.as_ref().map_or(0, |right| right.columns() + 2);
     let text = width::harmless(text);

@@ -16,7 +16,8 @@ const SENTENCES: usize = 12;
 /// All lines.
 pub(super) fn summary(report: &Report, run_dir: &str, columns: usize) -> Vec<Line> {
     let mut lines = verdict(report, columns);
-    for item in &report.items {
+    // Where nothing was measured, tables would only say so in every cell.
+    for item in report.items.iter().filter(|_| !report.repetitions.is_empty()) {
         lines.push(Line::new());
         lines.extend(heading(item.title(), columns));
         lines.extend(match item {
@@ -185,7 +186,8 @@ fn value_and_under(report: &Report, cell: &Cell) -> (String, Vec<String>) {
         return (words::figure_value(figure), vec![words::figure_beside(figure)]);
     }
     let value = words::figure_value(figure);
-    let seen = value.strip_prefix("not determined (").and_then(|rest| rest.strip_suffix(')')).unwrap_or_default();
+    let seen = value.strip_prefix("not determined (").and_then(|rest| rest.strip_suffix(')'));
+    let Some(seen) = seen else { return (value, Vec::new()) };
     let mut under = vec![seen.to_owned()];
     under.extend(words::paced_beside(report, figure));
     ("not determined".to_owned(), under)
@@ -256,7 +258,7 @@ fn next(report: &Report, run_dir: &str, columns: usize) -> Vec<Line> {
     if report.ending != Ending::Completed && !report.reproduce.command.is_empty() {
         say("continue", &report.reproduce.command);
     } else if !run_dir.is_empty() {
-        say("again", &format!("exp report {}", run_dir.trim_end_matches('/')));
+        say("next", &format!("exp report {}", run_dir.trim_end_matches('/')));
     }
     lines
 }

@@ -11,6 +11,9 @@ use crate::render::words;
 pub(super) fn derivation(out: &mut String, report: &Report) {
     let _ = writeln!(out, "## Derivation\n\n{ROUNDING}\n");
     let printed = printed(report);
+    if report.repetitions.is_empty() {
+        return;
+    }
     let mut roundings: Vec<&str> = printed.iter().map(|&index| report.figures[index].rounding.as_str()).collect();
     roundings.dedup();
     let common = match roundings.as_slice() {

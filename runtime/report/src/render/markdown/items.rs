@@ -17,6 +17,10 @@ const BAR: usize = 40;
 const SHORTEST_BAR: usize = 12;
 
 pub(super) fn items(out: &mut String, report: &Report) {
+    if report.repetitions.is_empty() {
+        let _ = writeln!(out, "## Results\n\nNothing was measured, so there are no tables.\n");
+        return;
+    }
     for item in &report.items {
         let _ = writeln!(out, "## {}\n", escape(item.title()));
         match item {
@@ -55,7 +59,7 @@ pub(super) fn choices_without_table(out: &mut String, report: &Report) {
         .filter(|(index, _)| !shown.contains(index))
         .map(|(_, choice)| choice)
         .collect();
-    if !others.is_empty() {
+    if !others.is_empty() && !report.repetitions.is_empty() {
         let _ = writeln!(out, "## Choices\n");
         choice_table(out, report, &others);
     }
@@ -115,14 +119,10 @@ fn notes<'a>(out: &mut String, report: &Report, cells: impl Iterator<Item = (Str
     for (place, cell) in cells {
         all += 1;
         if let Some(figure) = found(report, cell) {
-            if let Some(why) = &figure.not_determined {
-                add(why, &place);
-            }
-            if let Some(bound) = &figure.bound {
-                add(bound, &place);
-            }
-            for note in &figure.notes {
-                add(note, &place);
+            let said: Vec<&str> =
+                figure.not_determined.iter().chain(&figure.bound).chain(&figure.notes).map(String::as_str).collect();
+            if !said.is_empty() {
+                add(&said.join("; "), &place);
             }
         }
     }

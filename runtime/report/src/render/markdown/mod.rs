@@ -46,16 +46,16 @@ fn head(out: &mut String, report: &Report) {
         let _ = writeln!(out, "{}\n", escape(&ending));
     }
     if !report.verdict.reasons.is_empty() {
-        let _ = writeln!(out, "{}", list(reasons(report).iter().map(|reason| sentence(reason))));
+        let _ = writeln!(out, "{}", list(reasons(report).iter().map(|reason| begun(report, reason))));
     }
     if !report.confidence.reasons.is_empty() {
         let _ = writeln!(out, "Confidence is {} because:\n", report.confidence.level.name());
-        let _ = writeln!(out, "{}", list(report.confidence.reasons.iter().map(|reason| sentence(reason))));
+        let _ = writeln!(out, "{}", list(report.confidence.reasons.iter().map(|reason| begun(report, reason))));
     }
     for note in &report.not_measured {
         let label = if note.label == note.candidate { String::new() } else { format!(" ({})", escape(&note.label)) };
         let mend = if note.mend.is_empty() { String::new() } else { format!(" To mend it: {}", code(&note.mend)) };
-        let _ = writeln!(out, "**Not measured: {}**{label}. {}{mend}\n", escape(&note.candidate), sentence(&note.why));
+        let _ = writeln!(out, "**Not measured: {}**{label}: {}{mend}\n", escape(&note.candidate), sentence(&note.why));
     }
     facts(out, report);
 }
@@ -92,11 +92,25 @@ fn facts(out: &mut String, report: &Report) {
     let _ = writeln!(out, "{}\n", parts.join(" · "));
 }
 
+/// A sentence that begins with a capital, unless it begins with a name of the study.
+fn begun(report: &Report, text: &str) -> String {
+    let first = text.split([' ', ':', '.', ',']).next().unwrap_or_default();
+    let is_name = report.study.candidates.iter().any(|(name, _)| name == first)
+        || report.gates.iter().any(|phase| phase.phase == first)
+        || report.agreements.iter().any(|agreement| agreement.name == first);
+    let text = sentence(text);
+    let mut characters = text.chars();
+    match characters.next() {
+        Some(letter) if !is_name => letter.to_uppercase().chain(characters).collect(),
+        _ => text,
+    }
+}
+
 fn limits(out: &mut String, report: &Report) {
     let _ = writeln!(out, "## Limits\n");
     if report.limits.is_empty() {
         let _ = writeln!(out, "None beyond what the verdict says.\n");
     } else {
-        let _ = writeln!(out, "{}", list(report.limits.iter().map(|limit| sentence(limit))));
+        let _ = writeln!(out, "{}", list(report.limits.iter().map(|limit| begun(report, limit))));
     }
 }

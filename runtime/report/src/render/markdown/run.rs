@@ -95,7 +95,9 @@ pub(crate) fn agreement_cell(agreement: &judge::AgreementOutcome, cell: &judge::
                 cell.difference.map_or_else(String::new, |difference| format!(", {} apart", percent(difference.abs())));
             format!("agrees: {values}{difference}")
         }
-        AgreementCheck::Disagrees { why } => format!("fails: {why}"),
+        AgreementCheck::Disagrees { why } => {
+            format!("fails: {}", why.strip_prefix(&format!("{}: ", agreement.name)).unwrap_or(why))
+        }
         AgreementCheck::NotChecked { why } => format!("not checked: {why}"),
     }
 }
@@ -207,9 +209,7 @@ pub(super) fn failures(out: &mut String, report: &Report) {
     }
     let _ = writeln!(out, "## What could not be carried out\n");
     for failure in &report.failures {
-        let why = if failure.why.is_empty() { String::new() } else { format!(" {}", sentence(&failure.why)) };
-        let next = if failure.next.is_empty() { String::new() } else { format!(" Next: {}", sentence(&failure.next)) };
-        let _ = writeln!(out, "**{}**: {}{why}{next}\n", escape(&failure.of), sentence(&failure.what));
+        let _ = writeln!(out, "**{}**: {}\n", escape(&failure.of), escape(&words::failure(failure)));
         if !failure.log.is_empty() {
             let _ = writeln!(out, "{}", block(&failure.log.join("\n")));
         }

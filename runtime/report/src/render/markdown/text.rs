@@ -2,8 +2,17 @@
 
 use std::fmt::Write as _;
 
-/// Text that came from outside, so that Markdown shows it as it is.
+/// A sentence so that Markdown shows it as it is; what stands between backticks becomes code.
 pub fn escape(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len() < 3 || parts.len().is_multiple_of(2) || parts.iter().skip(1).step_by(2).any(|part| part.is_empty()) {
+        return literal(text);
+    }
+    parts.iter().enumerate().map(|(index, part)| if index % 2 == 0 { literal(part) } else { code(part) }).collect()
+}
+
+/// Text whose every character stands for itself.
+fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (index, character) in text.chars().enumerate() {
         match character {
@@ -82,7 +91,10 @@ mod tests {
 
     #[test]
     fn shows_foreign_text_as_it_is() {
-        assert_eq!(escape("a|b *c* <d> `e`\nf"), "a\\|b \\*c\\* &lt;d&gt; \\`e\\` f");
+        assert_eq!(escape("a|b *c* <d>\nf"), "a\\|b \\*c\\* &lt;d&gt; f");
+        assert_eq!(escape("the stream `re*ad` #1"), "the stream `re*ad` #1");
+        assert_eq!(escape("one ` alone *"), "one \\` alone \\*");
+        assert_eq!(escape("# no heading"), "\\# no heading");
         assert_eq!(code("a`b"), "``a`b``");
         assert_eq!(code("`"), "`` ` ``");
         assert_eq!(sentence("done"), "done.");
