@@ -85,6 +85,26 @@ pub fn command_line(pid: u32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".to_owned(), |name| format!("[{}]", name.trim()))
 }
 
+/// Every port that somebody listens on, in ascending order.
+pub fn listening_ports() -> Vec<u16> {
+    const LISTEN: &str = "0A";
+    let mut ports: Vec<u16> = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .filter_map(|path| fs::read_to_string(path).ok())
+        .flat_map(|table| {
+            let port = |line: &str| {
+                let mut fields = line.split_ascii_whitespace().skip(1);
+                let local = fields.next()?.rsplit_once(':')?.1;
+                (fields.nth(1)? == LISTEN).then(|| u16::from_str_radix(local, 16).ok()).flatten()
+            };
+            table.lines().skip(1).filter_map(port).collect::<Vec<u16>>()
+        })
+        .collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
 fn holds(pid: u32, targets: &[String]) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return false;

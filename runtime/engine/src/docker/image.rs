@@ -228,7 +228,11 @@ impl BuildLog {
         told
     }
 
+    /// Keeps a line, unless it is the engine's book-keeping, which would push out what the step itself said.
     fn keep(&mut self, line: &str) {
+        if line.starts_with(" ---> ") || line.starts_with("Removing intermediate container ") {
+            return;
+        }
         if self.last.len() == LAST_LINES {
             self.last.remove(0);
         }

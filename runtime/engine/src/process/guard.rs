@@ -89,7 +89,11 @@ unsafe fn guard(ward: libc::pid_t, life: RawFd) -> ! {
             // Ends by the same signal, so that whoever waits for the guard sees what happened to the server.
             libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
             libc::signal(signal, libc::SIG_DFL);
-            libc::sigprocmask(libc::SIG_UNBLOCK, &all, std::ptr::null_mut());
+            // Only this one: a SIGTERM to the group waits here too.
+            let mut one: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut one);
+            libc::sigaddset(&mut one, signal);
+            libc::sigprocmask(libc::SIG_UNBLOCK, &one, std::ptr::null_mut());
             libc::kill(libc::getpid(), signal);
             libc::_exit(128 + signal);
         }
