@@ -109,11 +109,12 @@ make_tokens() {
 
 # -- a candidate ----------------------------------------------------------------------------------------------------
 
-# Runs the image of candidate $1 with the full environment; further arguments go to docker run.
+# Runs the image of candidate $1 with the full environment; further arguments go to docker run. What is not detached
+# gets 20 s: a candidate that starts although it should refuse to would never return.
 launch() {
     local image=$1
     shift
-    docker run --label "exp.check=$run" --network host -e PUBLIC_KEY \
+    timeout 20 docker run --label "exp.check=$run" --network host -e PUBLIC_KEY \
         -e PORT="$port" -e DATABASE_URL="$database_url" -e POOL="$pool" -e CORES=1 -e ISSUER="$issuer" -e AUDIENCE="$audience" \
         "$@" "exp-check/$image"
 }

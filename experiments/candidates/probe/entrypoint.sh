@@ -20,4 +20,6 @@ listen=${LISTEN:-127.0.0.1}
 case $listen in *[!0-9.]*) fail "LISTEN is \`$listen\`; it must be an IPv4 address" ;; esac
 
 sed -e "s/@PORT@/$PORT/" -e "s/@CORES@/$CORES/" -e "s/@LISTEN@/$listen/" /etc/nginx/nginx.conf.in >/etc/nginx/nginx.conf
+# As many descriptors as this container may have; asking for a certain number fails where the engine itself has fewer.
+ulimit -n "$(ulimit -Hn)"
 exec nginx

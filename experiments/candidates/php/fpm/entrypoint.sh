@@ -14,6 +14,9 @@ if [ "$CORES" -gt 2 ]; then workers=2; fi
 sed -e "s/@WORKERS@/$workers/" -e "s/@PORT@/$PORT/" -e "s/@LISTEN@/${LISTEN:-127.0.0.1}/" \
     /srv/fpm/nginx.conf.in >/etc/nginx/nginx.conf
 
+# As many descriptors as this container may have; asking for a certain number fails where the engine itself has fewer.
+ulimit -n "$(ulimit -Hn)"
+
 php-fpm8.2 --fpm-config /srv/fpm/php-fpm.conf &
 fpm=$!
 # nginx must not take a request before the socket is there; php-fpm makes it at once or ends.
