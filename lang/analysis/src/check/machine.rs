@@ -1,0 +1,197 @@
+//! Which machine of the study is used, and whether this host can give what the study needs.
+
+use plan::{CpuSet, Machine};
+use syntax::Location;
+
+use crate::codes;
+use crate::host::Host;
+use crate::names;
+use crate::problems::{Problems, problem};
+use crate::resolve::{Item, Study};
+use crate::value::Value;
+use crate::value::units::as_bytes;
+
+/// The machine that was chosen and where it stands.
+pub struct Chosen<'a> {
+    /// As the plan has it.
+    pub machine: Machine,
+    /// As the study has it.
+    pub item: &'a Item,
+}
+
+fn cpus(item: &Item, role: &str) -> CpuSet {
+    match item.child("cpus").and_then(|cpus| cpus.setting(role)).map(|valued| &valued.value) {
+        Some(Value::Cpus(set)) => set.clone(),
+        _ => CpuSet::default(),
+    }
+}
+
+fn machine(item: &Item, chosen: String) -> Machine {
+    Machine {
+        name: item.key.clone(),
+        chosen,
+        candidate: cpus(item, "candidate"),
+        database: cpus(item, "database"),
+        load: cpus(item, "load"),
+        sharing_accepted: item.child("cpus").is_some_and(|cpus| cpus.setting("sharing").is_some()),
+    }
+}
+
+/// The place of the study's own node, for problems that belong to no line.
+pub fn study_at(study: &Study) -> Option<Location> {
+    study.only("study").map(|item| item.name_at.clone()).or_else(|| {
+        let id = study.source.as_ref()?;
+        Some(Location::new(id, syntax::Span::default()))
+    })
+}
+
+/// Chooses: the one that was named, or the only one that fits. Machines with errors are not chosen.
+pub fn choose<'a>(
+    study: &'a Study,
+    wanted: Option<&str>,
+    host: Option<&Host>,
+    problems: &mut Problems,
+) -> Option<Chosen<'a>> {
+    let at = study_at(study)?;
+    let all: Vec<&Item> = study.each("machine").collect();
+    if let Some(name) = wanted {
+        let Some(item) = all.iter().copied().find(|item| item.key == name) else {
+            let known: Vec<&str> = all.iter().map(|item| item.key.as_str()).collect();
+            let message = format!("the study has no machine `{name}`{}", names::hint(name, known.iter().copied()));
+            problems.push(problem(&codes::UNKNOWN_NAME, &at, message).help(format!("it has {}", listing(&all, host))));
+            return None;
+        };
+        if item.broken {
+            return None;
+        }
+        let chosen = machine(item, "named on the command line".to_owned());
+        if let Some(host) = host {
+            let missing = chosen.all().missing_from(&host.cpus);
+            if !missing.is_empty() {
+                let place = item.child("cpus").map_or(&item.name_at, |cpus| &cpus.at);
+                let message =
+                    format!("machine `{name}` needs CPU {missing}, and this host has only {} online", host.cpus);
+                problems.push(
+                    problem(&codes::CPUS_MISSING, place, message)
+                        .help(format!("the study's machines: {}", listing(&all, Some(host)))),
+                );
+                return None;
+            }
+        }
+        return Some(Chosen { machine: chosen, item });
+    }
+    let whole: Vec<&Item> = all.iter().copied().filter(|item| !item.broken).collect();
+    let Some(host) = host else {
+        // Nobody will run it here; the first machine stands for all in the checks.
+        let item = whole.first().copied()?;
+        let why = if all.len() == 1 { "the only one of the study" } else { "the first of the study" };
+        return Some(Chosen { machine: machine(item, why.to_owned()), item });
+    };
+    let fitting: Vec<Chosen<'a>> = whole
+        .iter()
+        .map(|item| Chosen { machine: machine(item, String::new()), item })
+        .filter(|chosen| chosen.machine.all().missing_from(&host.cpus).is_empty())
+        .collect();
+    let fits = fitting.len();
+    let unshared = fitting.iter().filter(|chosen| !chosen.machine.sharing_accepted).count();
+    let pick = match (fits, unshared) {
+        (1, _) => fitting.into_iter().next().map(|chosen| (chosen, "the only one that fits")),
+        (_, 1) => fitting
+            .into_iter()
+            .find(|chosen| !chosen.machine.sharing_accepted)
+            .map(|chosen| (chosen, "the only one that fits without sharing CPUs")),
+        _ => None,
+    };
+    if let Some((mut chosen, why)) = pick {
+        chosen.machine.chosen = format!("{why} this host's CPUs {}", host.cpus);
+        if why.ends_with("sharing CPUs") {
+            chosen.machine.chosen = format!("{why}; this host has CPUs {}", host.cpus);
+        }
+        return Some(chosen);
+    }
+    if whole.len() < all.len() || all.is_empty() {
+        // One that has errors might have been the one.
+        return None;
+    }
+    let message = if fits == 0 {
+        format!("no machine of the study fits this host, which has CPUs {}", host.cpus)
+    } else {
+        format!("{fits} machines of the study fit this host, which has CPUs {}", host.cpus)
+    };
+    let help = if fits == 0 {
+        format!("the study's machines: {}; add one that fits", listing(&all, Some(host)))
+    } else {
+        format!("name one with --machine: {}", listing(&all, Some(host)))
+    };
+    let place = all.first().map_or(&at, |item| &item.name_at);
+    problems.push(problem(&codes::NO_MACHINE, place, message).help(help));
+    None
+}
+
+/// Machines, their CPUs, and what this host lacks of them.
+fn listing(all: &[&Item], host: Option<&Host>) -> String {
+    if all.is_empty() {
+        return "none".to_owned();
+    }
+    all.iter()
+        .map(|item| {
+            let machine = machine(item, String::new());
+            let lacks = host.map(|host| machine.all().missing_from(&host.cpus)).filter(|missing| !missing.is_empty());
+            let lacks = lacks.map_or_else(String::new, |missing| format!(", of which this host lacks {missing}"));
+            format!("`{}` (CPUs {}{lacks})", machine.name, machine.all())
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Memory and ports of the host against what the study needs.
+pub fn check_host(study: &Study, host: &Host, problems: &mut Problems) {
+    let database = study.only("database");
+    let database_memory = database.and_then(|item| item.bytes("memory")).unwrap_or(0);
+    for candidate in study.each("candidate").filter(|candidate| !candidate.broken) {
+        let Some(memory) = candidate.bytes("memory") else { continue };
+        let total = memory.saturating_add(database_memory);
+        if let (Some(has), Some(valued)) = (host.memory_bytes, candidate.setting("memory"))
+            && total > has
+        {
+            let parts = match database {
+                Some(database) if database_memory > 0 => format!(
+                    "{} (candidate `{}`) + {} (database `{}`) = {}",
+                    as_bytes(memory),
+                    candidate.key,
+                    as_bytes(database_memory),
+                    database.key,
+                    as_bytes(total)
+                ),
+                _ => format!("{} (candidate `{}`)", as_bytes(memory), candidate.key),
+            };
+            let message = format!("memory limits add up to {parts}, and this host has {}", as_bytes(has));
+            problems.push(problem(&codes::MEMORY_EXCEEDED, &valued.at, message));
+        }
+    }
+    for item in study.each("candidate").chain(study.each("probe")) {
+        let (Some(port), Some(valued)) = (item.integer("listen"), item.setting("listen")) else { continue };
+        let Some(holder) = host.listening.iter().find(|listening| i64::from(listening.port) == port) else { continue };
+        let message = format!("port {port} of {} is in use on this host, by {}", item.described(), holder.holder);
+        problems.push(
+            problem(&codes::PORT_IN_USE, &valued.at, message)
+                .help("end that program, or give the study another port with `listen`"),
+        );
+    }
+}
+
+/// A study with a database needs CPUs for it.
+pub fn check_database(study: &Study, chosen: &Chosen<'_>, problems: &mut Problems) {
+    let (Some(database), Some(cpus)) = (study.only("database"), chosen.item.child("cpus")) else { return };
+    if chosen.item.broken || cpus.setting("database").is_some() {
+        return;
+    }
+    problems.push(
+        problem(
+            &codes::MISSING,
+            &cpus.name_at,
+            format!("machine `{}` has no CPUs for the database `{}`", chosen.item.key, database.key),
+        )
+        .help("write `database=\"4-7\"` in `cpus`"),
+    );
+}

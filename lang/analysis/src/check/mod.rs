@@ -1,0 +1,5 @@
+//! Checks of the resolved study that need no plan: what is missing, what is referred to, which machine fits.
+
+pub mod machine;
+pub mod references;
+pub mod required;

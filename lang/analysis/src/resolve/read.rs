@@ -1,0 +1,572 @@
+//! Reading values: an entry of the tree and the type that is asked for give a typed value, or a diagnostic and
+//! [`Value::Unknown`].
+
+use syntax::{Applicability, Diagnostic, Entry, Fix, Label, Location, SourceId, Sources, Span};
+
+use crate::codes::{self, CodeInfo};
+use crate::names;
+use crate::problems::{Problems, problem};
+use crate::schema::{FILE, Kind, Type, WITHOUT, Word};
+use crate::value::units::{self, UnitProblem};
+use crate::value::{Template, Value, Valued, condition, text};
+
+/// Reads the values of one source.
+pub struct Reader<'a> {
+    /// Where files and directories come from.
+    pub sources: &'a dyn Sources,
+    /// The source that is read.
+    pub source: SourceId,
+    /// Where problems go.
+    pub problems: &'a mut Problems,
+    /// Files that were read through values (SQL, scripts).
+    pub files: &'a mut Vec<SourceId>,
+}
+
+/// A value's diagnostic, as an early return.
+type Refused = Box<Diagnostic>;
+
+impl Reader<'_> {
+    /// The place of a span in this source.
+    pub fn at(&self, span: Span) -> Location {
+        Location::new(&self.source, span)
+    }
+
+    /// The entry's value as `ty`; `what` names it in diagnostics, such as "`for`".
+    pub fn read(&mut self, entry: Entry<'_>, ty: Type, what: &str) -> Valued {
+        let at = self.at(entry.value_span());
+        let value = match self.try_read(entry, ty, what) {
+            Ok(value) => value,
+            Err(diagnostic) => {
+                self.problems.push(*diagnostic);
+                Value::Unknown
+            }
+        };
+        Valued { value, at, written: entry.value_text().to_owned(), replaced: Vec::new() }
+    }
+
+    fn refuse(&self, info: &'static CodeInfo, entry: Entry<'_>, message: String) -> Refused {
+        Box::new(problem(info, &self.at(entry.value_span()), message))
+    }
+
+    fn wrong_type(&self, entry: Entry<'_>, ty: Type, what: &str) -> Refused {
+        let is = entry.value().kind();
+        let mut diagnostic = problem(
+            &codes::WRONG_TYPE,
+            &self.at(entry.value_span()),
+            format!("{what} must be {}, but this is {is}: {}", ty.noun(), entry.value_text()),
+        );
+        if let Some((title, replacement)) = self.retype(entry, ty) {
+            let at = self.at(entry.value_span());
+            diagnostic = diagnostic.fix(Fix::replace(title, at, replacement, Applicability::Unsafe));
+        }
+        Box::new(diagnostic)
+    }
+
+    /// The same value with or without quotes, where that is what is wrong.
+    fn retype(&self, entry: Entry<'_>, ty: Type) -> Option<(&'static str, String)> {
+        match (ty, entry.value()) {
+            (Type::Integer(..), syntax::Value::String { text, .. }) => {
+                text.parse::<i64>().ok().map(|number| ("write the number without quotes", number.to_string()))
+            }
+            (Type::Flag, syntax::Value::String { text, .. }) => match text.to_lowercase().as_str() {
+                "true" | "yes" | "on" => Some(("write #true", "#true".to_owned())),
+                "false" | "no" | "off" => Some(("write #false", "#false".to_owned())),
+                _ => None,
+            },
+            (Type::Text | Type::Template, syntax::Value::Integer(number)) => {
+                Some(("put it in quotes", format!("\"{number}\"")))
+            }
+            _ => None,
+        }
+    }
+
+    fn try_read(&mut self, entry: Entry<'_>, ty: Type, what: &str) -> Result<Value, Refused> {
+        let value = entry.value();
+        if value.is_unknown() {
+            return Ok(Value::Unknown);
+        }
+        if let Some((annotation, span)) = entry.annotation() {
+            let at = self.at(span);
+            self.problems.push(
+                problem(
+                    &codes::UNKNOWN_ANNOTATION,
+                    &at,
+                    format!("`({annotation})` means nothing here: the schema knows the type of {what}"),
+                )
+                .help("leave the annotation out"),
+            );
+        }
+        let string = match &value {
+            syntax::Value::String { text, .. } => Some(text.to_string()),
+            syntax::Value::Quantity(text) => Some((*text).to_owned()),
+            _ => None,
+        };
+        match ty {
+            Type::Integer(least, most) => match value {
+                syntax::Value::Integer(number) => match i64::try_from(number) {
+                    Ok(number) if (least..=most).contains(&number) => Ok(Value::Integer(number)),
+                    _ => Err(self.refuse(
+                        &codes::OUT_OF_RANGE,
+                        entry,
+                        format!("{what} must be {}, but this is {number}", ty.noun()),
+                    )),
+                },
+                _ => Err(self.wrong_type(entry, ty, what)),
+            },
+            Type::Flag => match value {
+                syntax::Value::Bool(flag) => Ok(Value::Flag(flag)),
+                _ => Err(self.wrong_type(entry, ty, what)),
+            },
+            Type::Scalar => match value {
+                syntax::Value::Integer(number) => Ok(constant(number.to_string())),
+                syntax::Value::Float(number) if number.is_finite() => Ok(constant(number.to_string())),
+                syntax::Value::Bool(flag) => Ok(constant(flag.to_string())),
+                syntax::Value::Null => Ok(constant("null".to_owned())),
+                _ => self.template(entry, ty, what, string.as_deref()),
+            },
+            Type::Text => match (string, value) {
+                (Some(text), _) => Ok(Value::Text(text)),
+                // `set max_connections=200`: numbers stand for themselves where a text is due.
+                (None, syntax::Value::Integer(number)) => Ok(Value::Text(number.to_string())),
+                (None, syntax::Value::Float(number)) if number.is_finite() => Ok(Value::Text(number.to_string())),
+                _ => Err(self.wrong_type(entry, ty, what)),
+            },
+            Type::Template => match (string, value) {
+                (None, syntax::Value::Integer(number)) => Ok(constant(number.to_string())),
+                (string, _) => self.template(entry, ty, what, string.as_deref()),
+            },
+            Type::Duration | Type::SignedDuration | Type::Rate | Type::Bytes | Type::Percent(_) => {
+                self.quantity(entry, ty, what, string.as_deref(), &value)
+            }
+            Type::Level => self.level(entry, ty, what, string, &value),
+            _ => {
+                let Some(string) = string else { return Err(self.wrong_type(entry, ty, what)) };
+                self.worded(entry, ty, what, string)
+            }
+        }
+    }
+
+    /// Types that are written as a text of some form.
+    fn worded(&mut self, entry: Entry<'_>, ty: Type, what: &str, string: String) -> Result<Value, Refused> {
+        match ty {
+            Type::Name => {
+                if is_name(&string) {
+                    Ok(Value::Text(string))
+                } else {
+                    Err(self.refuse(
+                        &codes::MALFORMED,
+                        entry,
+                        format!("{what} must be {}, but this is `{string}`", ty.noun()),
+                    ))
+                }
+            }
+            Type::Word(words) => self.word(entry, what, words, string),
+            Type::Cpus => string.parse().map(Value::Cpus).map_err(|why: plan::cpus::NotACpuSet| {
+                Box::new(
+                    problem(&codes::MALFORMED, &self.at(entry.value_span()), format!("{what} is no CPU set: {why}"))
+                        .help("write it as the kernel does: \"0-3\", \"0,2\", \"4-7,12\""),
+                )
+            }),
+            Type::File => self.file(entry, what, &string),
+            Type::Directory => self.sources.directory(&self.source, &string).map(Value::Directory).map_err(|missing| {
+                self.refuse(
+                    &codes::MISSING_DIRECTORY,
+                    entry,
+                    format!("{what} names the directory `{string}`, which can't be used: it {}", missing.why),
+                )
+            }),
+            Type::Json => {
+                let template = self.template(entry, ty, what, Some(&string))?;
+                self.check_json(entry, what, &string)?;
+                Ok(template)
+            }
+            Type::Condition => condition::read(&string).map(Value::Condition).map_err(|wrong| {
+                let span = entry.span_in_value(wrong.from, wrong.to);
+                Box::new(problem(&codes::MALFORMED, &self.at(span), format!("not a condition: {}", wrong.message)))
+            }),
+            Type::Figure => self.figure(entry, what, &string),
+            Type::Metric => match plan::Metric::from_name(&string) {
+                Some(_) => Ok(Value::Reference { kind: Kind::Metric, name: string }),
+                None => Err(self.unknown_metric(entry, &string, 0)),
+            },
+            Type::Reference(kind) => Ok(Value::Reference { kind, name: string }),
+            Type::References(kind) => Ok(Value::List(
+                pieces(&string)
+                    .map(|(from, piece)| {
+                        let at = self.at(entry.span_in_value(from, from + piece.len()));
+                        let value = Value::Reference { kind, name: piece.to_owned() };
+                        Valued { value, at, written: piece.to_owned(), replaced: Vec::new() }
+                    })
+                    .collect(),
+            )),
+            Type::Numbers => self.numbers(entry, ty, what, &string),
+            Type::JsonPath => {
+                if is_json_path(&string) {
+                    Ok(Value::Text(string))
+                } else {
+                    Err(self.refuse(
+                        &codes::MALFORMED,
+                        entry,
+                        format!("`{string}` is no place in a JSON document; it must be {}", ty.noun()),
+                    ))
+                }
+            }
+            Type::NodeKind => Ok(Value::Text(string)),
+            _ => Err(self.wrong_type(entry, ty, what)),
+        }
+    }
+
+    fn word(&self, entry: Entry<'_>, what: &str, words: &[Word], string: String) -> Result<Value, Refused> {
+        if words.iter().any(|word| word.name == string) {
+            return Ok(Value::Text(string));
+        }
+        Err(Box::new(self.unknown_word(entry, what, &string, words.iter().map(|word| word.name))))
+    }
+
+    /// "`x` is none of …", with a fix where one is near.
+    pub fn unknown_word<'w>(
+        &self,
+        entry: Entry<'_>,
+        what: &str,
+        string: &str,
+        words: impl Iterator<Item = &'w str> + Clone,
+    ) -> Diagnostic {
+        let at = self.at(entry.value_span());
+        let near = names::nearest(string, words.clone());
+        let message = match near {
+            Some(near) => format!("{what} knows no `{string}`; did you mean `{near}`?"),
+            None => format!("{what} knows no `{string}`"),
+        };
+        let mut diagnostic =
+            problem(&codes::UNKNOWN_WORD, &at, message).help(format!("it can be {}", names::listed(words)));
+        if let Some(near) = near {
+            diagnostic = diagnostic.fix(Fix::replace(format!("write `{near}`"), at, near, Applicability::Unsafe));
+        }
+        diagnostic
+    }
+
+    fn quantity(
+        &self,
+        entry: Entry<'_>,
+        ty: Type,
+        what: &str,
+        string: Option<&str>,
+        value: &syntax::Value<'_>,
+    ) -> Result<Value, Refused> {
+        let table = match ty {
+            Type::Duration | Type::SignedDuration => units::DURATION_UNITS,
+            Type::Rate => units::RATE_UNITS,
+            Type::Bytes => units::BYTE_UNITS,
+            _ => units::PERCENT_UNITS,
+        };
+        let Some(string) = string else {
+            return Err(match value {
+                syntax::Value::Integer(_) | syntax::Value::Float(_) => Box::new(
+                    problem(
+                        &codes::WRONG_UNIT,
+                        &self.at(entry.value_span()),
+                        format!("{what} has no unit: {}", entry.value_text()),
+                    )
+                    .help(format!(
+                        "it must be {}; units that fit: {}",
+                        ty.noun(),
+                        units::names(table)
+                    )),
+                ),
+                _ => self.wrong_type(entry, ty, what),
+            });
+        };
+        let read = match ty {
+            Type::Duration => units::duration(string).and_then(|ns| {
+                if ns < 0 {
+                    Err(UnitProblem::OutOfRange("it lies in the past".to_owned()))
+                } else {
+                    Ok(Value::Duration(ns))
+                }
+            }),
+            Type::SignedDuration => units::duration(string).map(Value::Duration),
+            Type::Rate => {
+                if string.contains("${") {
+                    return self.rate_factor(entry, ty, what, string);
+                }
+                units::rate(string).map(Value::Rate)
+            }
+            Type::Bytes => units::bytes(string).map(Value::Bytes),
+            Type::Percent(most) => units::percent(string).and_then(|ratio| {
+                if ratio > most {
+                    Err(UnitProblem::OutOfRange(format!("it is above {}", units::as_percent(most))))
+                } else {
+                    Ok(Value::Ratio(ratio))
+                }
+            }),
+            _ => return Err(self.wrong_type(entry, ty, what)),
+        };
+        read.map_err(|wrong| {
+            let info = match wrong {
+                UnitProblem::OutOfRange(_) => &codes::OUT_OF_RANGE,
+                _ => &codes::WRONG_UNIT,
+            };
+            Box::new(
+                problem(
+                    info,
+                    &self.at(entry.value_span()),
+                    format!("{what} must be {}, but `{string}` is not: {wrong}", ty.noun()),
+                )
+                .help(format!("units that fit: {}", units::names(table))),
+            )
+        })
+    }
+
+    /// `rate="${rate}"`: one variable and nothing else.
+    fn rate_factor(&self, entry: Entry<'_>, ty: Type, what: &str, string: &str) -> Result<Value, Refused> {
+        match text::split(string) {
+            Ok(split) if split.text.0.len() == 1 && split.variables.len() == 1 => {
+                Ok(Value::Reference { kind: Kind::Factor, name: split.variables[0].0.clone() })
+            }
+            _ => Err(self.refuse(
+                &codes::MALFORMED,
+                entry,
+                format!("{what} must be {}, but this is `{string}`", ty.noun()),
+            )),
+        }
+    }
+
+    fn level(
+        &self,
+        entry: Entry<'_>,
+        ty: Type,
+        what: &str,
+        string: Option<String>,
+        value: &syntax::Value<'_>,
+    ) -> Result<Value, Refused> {
+        match (string, value) {
+            (None, syntax::Value::Integer(number)) => i64::try_from(*number).map(Value::Integer).map_err(|_| {
+                self.refuse(&codes::OUT_OF_RANGE, entry, format!("{what} {number} does not fit into 64 bits"))
+            }),
+            (Some(string), _) if string.ends_with('%') => {
+                self.quantity(entry, Type::Percent(100.0), what, Some(&string), value)
+            }
+            (Some(string), _) if string.starts_with(|c: char| c.is_ascii_digit()) && string.contains('/') => {
+                self.quantity(entry, Type::Rate, what, Some(&string), value)
+            }
+            (Some(string), _) if is_name(&string) => Ok(Value::Text(string)),
+            _ => Err(self.wrong_type(entry, ty, what)),
+        }
+    }
+
+    fn template(&self, entry: Entry<'_>, ty: Type, what: &str, string: Option<&str>) -> Result<Value, Refused> {
+        let Some(string) = string else { return Err(self.wrong_type(entry, ty, what)) };
+        match text::split(string) {
+            Ok(split) => Ok(Value::Template(Template {
+                text: split.text,
+                variables: split
+                    .variables
+                    .into_iter()
+                    .map(|(name, from, to)| (name, self.at(entry.span_in_value(from, to))))
+                    .collect(),
+            })),
+            Err(wrong) => {
+                let span = entry.span_in_value(wrong.from, wrong.to);
+                Err(Box::new(problem(&codes::MALFORMED, &self.at(span), wrong.message)))
+            }
+        }
+    }
+
+    /// JSON with variables is JSON when each variable is a digit: both `${id}` and `"${id}"` are then values.
+    fn check_json(&self, entry: Entry<'_>, what: &str, string: &str) -> Result<(), Refused> {
+        let mut filled = String::with_capacity(string.len());
+        if let Ok(split) = text::split(string) {
+            for piece in &split.text.0 {
+                match piece {
+                    plan::Piece::Literal(text) => filled.push_str(text),
+                    plan::Piece::Variable(_) => filled.push('1'),
+                }
+            }
+        }
+        match serde_json::from_str::<serde_json::Value>(&filled) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.refuse(&codes::MALFORMED, entry, format!("{what} is not JSON: {error}"))),
+        }
+    }
+
+    fn file(&mut self, entry: Entry<'_>, what: &str, string: &str) -> Result<Value, Refused> {
+        let read = self.sources.resolve(&self.source, string).and_then(|id| Ok((self.sources.text(&id)?, id)));
+        match read {
+            Ok((text, id)) => {
+                if !self.files.contains(&id) {
+                    self.files.push(id.clone());
+                }
+                Ok(Value::File { id, text })
+            }
+            Err(missing) => Err(self.refuse(
+                &codes::MISSING_FILE,
+                entry,
+                format!("{what} names the file `{string}`, which can't be used: it {}", missing.why),
+            )),
+        }
+    }
+
+    fn figure(&self, entry: Entry<'_>, what: &str, string: &str) -> Result<Value, Refused> {
+        match string.split_once('.') {
+            Some((phase, metric)) if is_name(phase) => match plan::Metric::from_name(metric) {
+                Some(metric) => Ok(Value::Figure { phase: phase.to_owned(), metric }),
+                None => Err(self.unknown_metric(entry, metric, phase.len() + 1)),
+            },
+            _ => Err(self.refuse(
+                &codes::MALFORMED,
+                entry,
+                format!("{what} must be {}, but this is `{string}`", Type::Figure.noun()),
+            )),
+        }
+    }
+
+    fn unknown_metric(&self, entry: Entry<'_>, name: &str, from: usize) -> Refused {
+        let known = plan::Metric::ALL.iter().map(|metric| metric.name());
+        let span = entry.span_in_value(from, from + name.len());
+        Box::new(
+            problem(
+                &codes::UNKNOWN_NAME,
+                &self.at(span),
+                format!("no metric is called `{name}`{}", names::hint(name, known.clone())),
+            )
+            .help(format!("the metrics are {}", names::listed(known))),
+        )
+    }
+
+    fn numbers(&self, entry: Entry<'_>, ty: Type, what: &str, string: &str) -> Result<Value, Refused> {
+        let mut list = Vec::new();
+        for (from, piece) in pieces(string) {
+            let digits = piece.strip_suffix("/s").unwrap_or(piece).replace('_', "");
+            let at = self.at(entry.span_in_value(from, from + piece.len()));
+            match digits.parse::<f64>() {
+                Ok(number) if number.is_finite() && number > 0.0 => {
+                    let value = Value::Number(number);
+                    list.push(Valued { value, at, written: piece.to_owned(), replaced: Vec::new() });
+                }
+                _ => {
+                    return Err(Box::new(problem(
+                        &codes::WRONG_TYPE,
+                        &at,
+                        format!("{what} must be {}, but `{piece}` is no number above zero", ty.noun()),
+                    )));
+                }
+            }
+        }
+        if list.is_empty() {
+            return Err(self.wrong_type(entry, ty, what));
+        }
+        Ok(Value::List(list))
+    }
+
+    /// Several values of a list setting that is written as a child: `for-each candidate cores`.
+    pub fn read_list<'t>(&mut self, entries: impl Iterator<Item = Entry<'t>>, ty: Type, what: &str) -> Option<Valued> {
+        let mut all: Option<Valued> = None;
+        for entry in entries {
+            let one = match (ty, entry.value()) {
+                (Type::Numbers, syntax::Value::Integer(number)) if number > 0 => Valued {
+                    value: Value::List(vec![Valued {
+                        value: Value::Number(number as f64),
+                        at: self.at(entry.value_span()),
+                        written: entry.value_text().to_owned(),
+                        replaced: Vec::new(),
+                    }]),
+                    at: self.at(entry.value_span()),
+                    written: entry.value_text().to_owned(),
+                    replaced: Vec::new(),
+                },
+                _ => self.read(entry, ty, what),
+            };
+            all = Some(match all {
+                None => one,
+                Some(mut all) => {
+                    all.at.span = all.at.span.to(one.at.span);
+                    all.written = format!("{} {}", all.written, one.written);
+                    match (&mut all.value, one.value) {
+                        (Value::List(list), Value::List(more)) => list.extend(more),
+                        (value, _) => *value = Value::Unknown,
+                    }
+                    all
+                }
+            });
+        }
+        all
+    }
+}
+
+fn constant(text: String) -> Value {
+    Value::Template(Template { text: plan::Text::literal(text), variables: Vec::new() })
+}
+
+/// The words of a text and where each starts.
+fn pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.split_whitespace().map(move |piece| (piece.as_ptr() as usize - text.as_ptr() as usize, piece))
+}
+
+/// Whether a text can name something.
+pub fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 63
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+fn is_json_path(text: &str) -> bool {
+    let Some(mut rest) = text.strip_prefix('$') else { return false };
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('.') {
+            let end = after.find(['.', '[']).unwrap_or(after.len());
+            if end == 0 || after[..end].contains([']', ' ', '"']) {
+                return false;
+            }
+            rest = &after[end..];
+        } else if let Some(after) = rest.strip_prefix('[') {
+            let Some(end) = after.find(']') else { return false };
+            if end == 0 || end > 9 || !after[..end].bytes().all(|byte| byte.is_ascii_digit()) {
+                return false;
+            }
+            rest = &after[end + 1..];
+        } else {
+            return false;
+        }
+    }
+    true
+}
+
+/// Kinds that `without` and `define` may name, for suggestions.
+pub fn node_kinds() -> impl Iterator<Item = &'static str> + Clone {
+    FILE.children.iter().map(|child| child.name).filter(|name| *name != WITHOUT.name)
+}
+
+/// A label without text.
+pub fn label(at: &Location, text: impl Into<String>) -> Label {
+    Label { at: at.clone(), text: text.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_names_and_json_paths() {
+        for (text, expected) in
+            [("go", true), ("php-fpm", true), ("2x", true), ("", false), ("a.b", false), ("é", false)]
+        {
+            assert_eq!(is_name(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("$", true),
+            ("$.id", true),
+            ("$.items[0].name", true),
+            ("$[12]", true),
+            ("id", false),
+            ("$.", false),
+            ("$..a", false),
+            ("$[a]", false),
+            ("$[", false),
+            ("$.a]", false),
+            ("$x", false),
+        ] {
+            assert_eq!(is_json_path(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Documentation of the language, made from the schema.
