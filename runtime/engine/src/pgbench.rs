@@ -176,41 +176,89 @@ pub fn report(text: &str) -> Result<PgbenchFacts, String> {
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
         lines.next().map(str::trim).ok_or_else(|| format!("it has no line `{name} …`"))
     };
-    // The number at the start of what follows the name.
-    let number = |name: &str, text: &str| {
-        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-        let number = text[..end].parse::<f64>().ok().filter(|number| number.is_finite());
-        number.ok_or_else(|| format!("`{name} {text}` is not a number"))
+    // A number and what follows it: `0.512 ms`, `7767.87 (without initial connection time)`.
+    let number = |name: &str, unit: &str| {
+        let text = value(name)?;
+        let (digits, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let is_number = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        match digits.parse::<f64>() {
+            Ok(number) if is_number && rest.starts_with(unit) => Ok(number),
+            _ => Err(format!("`{name} {text}` is not a number with `{unit}` behind it")),
+        }
     };
     let count = |name: &str| {
         let text = value(name)?;
         let digits = text.split([' ', '/']).next().unwrap_or_default();
         digits.parse::<u64>().map_err(|_| format!("`{name} {text}` is not a whole number"))
     };
-    let milliseconds = |name: &str| {
-        let text = value(name)?;
-        if text.ends_with("ms") { number(name, text) } else { Err(format!("`{name} {text}` is not in ms")) }
-    };
     let transactions = count("number of transactions actually processed:")?;
     let failed = count("number of failed transactions:")?;
     if transactions == 0 {
         return Err(format!("no transaction was processed ({failed} failed)"));
     }
-    let tps = "tps =";
+    // Where transactions failed, pgbench cannot leave them out of the latency, and says so behind the unit.
+    let has_deviation = text.contains("latency stddev =");
     let facts = PgbenchFacts {
         transactions,
         failed,
-        tps: number(tps, value(tps)?)?,
-        latency_ms: milliseconds("latency average =")?,
-        latency_stddev_ms: if text.contains("latency stddev =") {
-            Some(milliseconds("latency stddev =")?)
-        } else {
-            None
-        },
+        tps: number("tps =", "(without initial connection time)")?,
+        latency_ms: number("latency average =", "ms")?,
+        latency_stddev_ms: if has_deviation { Some(number("latency stddev =", "ms")?) } else { None },
     };
     if facts.tps > 0.0 {
         Ok(facts)
     } else {
-        Err(format!("{transactions} transactions at a rate of {} per second", facts.tps))
+        Err(format!("{transactions} transactions were processed at a rate of {} per second", facts.tps))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: &str = include_str!("../tests/postgres/pgbench-15.txt");
+
+    /// What the versions printed, recorded.
+    #[test]
+    fn reads_what_the_versions_print() {
+        let facts = |transactions, failed, tps, latency_ms, latency_stddev_ms| {
+            Ok(PgbenchFacts { transactions, failed, tps, latency_ms, latency_stddev_ms })
+        };
+        for (text, expected) in [
+            (PLAIN, facts(23_261, 0, 7_767.874_108, 0.512, Some(1.133))),
+            (include_str!("../tests/postgres/pgbench-15-failed.txt"), facts(5_796, 12_558, 2_908.197_595, 0.434, None)),
+            (include_str!("../tests/postgres/pgbench-17.txt"), facts(29_732, 0, 9_935.166_788, 0.400, Some(0.694))),
+            (include_str!("../tests/postgres/pgbench-17-failed.txt"), facts(1_056, 2_691, 529.654_641, 2.128, None)),
+        ] {
+            assert_eq!(report(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_measurement_is_refused_by_name() {
+        for (from, to, says) in [
+            ("actually processed: 23261", "actually processed: 0", "no transaction was processed"),
+            ("number of transactions actually processed: 23261\n", "", "no line `number of transactions actually"),
+            ("actually processed: 23261", "actually processed: many", "is not a whole number"),
+            ("number of failed transactions: 0 (0.000%)\n", "", "no line `number of failed transactions:"),
+            ("tps = 7767.874108 (without initial connection time)\n", "", "no line `tps ="),
+            ("tps = 7767.874108", "tps = NaN", "`tps = NaN (without initial connection time)` is not a number"),
+            ("tps = 7767.874108", "tps = -1", "is not a number"),
+            ("tps = 7767.874108", "tps = 0.000000", "at a rate of 0 per second"),
+            ("(without initial connection time)", "(including connections establishing)", "is not a number with"),
+            ("latency average = 0.512 ms\n", "", "no line `latency average ="),
+            (
+                "latency average = 0.512 ms",
+                "latency average = 0.512 s",
+                "`latency average = 0.512 s` is not a number with `ms`",
+            ),
+            ("latency stddev = 1.133 ms", "latency stddev = nan ms", "`latency stddev = nan ms` is not a number"),
+        ] {
+            let changed = PLAIN.replace(from, to);
+            assert_ne!(changed, PLAIN, "{from}");
+            let told = report(&changed).expect_err(says);
+            assert!(told.contains(says), "{told}");
+        }
+        assert!(report("").is_err());
     }
 }

@@ -362,7 +362,7 @@ fn make_directory(spec: &LocalSpec, owner: Option<&Owner>) -> Result<Directory, 
                 return Err(StepError::environment(
                     told(),
                     format!("the user {} can't pass through {}", owner.name, ancestor.display()),
-                    "set TMPDIR to a directory that every user can pass through, such as /var/tmp",
+                    "let exp keep its files where every user can pass through: set TMPDIR to such a directory, as /var/tmp is",
                 ));
             }
         }
@@ -380,7 +380,7 @@ fn make_directory(spec: &LocalSpec, owner: Option<&Owner>) -> Result<Directory, 
 }
 
 /// 128 random bits, in hexadecimal.
-fn password() -> String {
+pub fn password() -> String {
     format!("{:032x}", rand::random::<u128>())
 }
 

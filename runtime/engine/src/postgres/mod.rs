@@ -30,7 +30,7 @@ use session::{Session, Trouble};
 
 pub use binaries::Binaries;
 pub use facts::Reading;
-pub use local::{Leftover, LocalPostgres, LocalSpec, default_scratch, leftovers, remove_leftover};
+pub use local::{Leftover, LocalPostgres, LocalSpec, default_scratch, leftovers, password, remove_leftover};
 pub use prepare::Prewarmed;
 pub use settle::SettleFacts;
 pub use template::{CLONE_PREFIX, TemplateFacts, clone_name};

@@ -187,11 +187,9 @@ impl<'a> Splitter<'a> {
         while let Some((offset, c)) = characters.next() {
             if escapes && c == '\\' {
                 characters.next();
-            } else if c == quote {
-                if characters.next_if(|&(_, next)| next == quote).is_none() {
-                    self.at = start + 1 + offset;
-                    return Ok(());
-                }
+            } else if c == quote && characters.next_if(|&(_, next)| next == quote).is_none() {
+                self.at = start + 1 + offset;
+                return Ok(());
             }
         }
         Err(self.wrong(start, format!("{what} is never closed")))

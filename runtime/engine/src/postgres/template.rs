@@ -186,7 +186,7 @@ impl Server {
     ///
     /// # Errors
     /// When somebody holds the template (error 55006): the sessions that do are named, and it is tried three times.
-    pub async fn clone(&self, template: &str, name: &str) -> Result<Duration, StepError> {
+    pub async fn clone_template(&self, template: &str, name: &str) -> Result<Duration, StepError> {
         let begin = Instant::now();
         let what = || format!("the database {name} could not be cloned from the template {template}");
         if !name.starts_with(CLONE_PREFIX) || name.len() > MAX_NAME_BYTES {
