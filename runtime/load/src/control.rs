@@ -3,7 +3,6 @@
 use std::io::{BufRead, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::ScopedJoinHandle;
 
 use crate::prepare::{Prepared, prepare};
 use crate::wire::{Answer, Order};
@@ -15,6 +14,8 @@ pub fn control(input: impl BufRead, output: impl Write + Send) -> i32 {
     let output = Mutex::new(output);
     let stop = AtomicBool::new(false);
     let failed = AtomicBool::new(false);
+    // Cleared before a job's answer is written: who has read that answer may send the next job.
+    let busy = AtomicBool::new(false);
     let answer = |answer: &Answer| {
         if matches!(answer, Answer::Failed { .. }) {
             failed.store(true, Ordering::Relaxed);
@@ -28,7 +29,6 @@ pub fn control(input: impl BufRead, output: impl Write + Send) -> i32 {
     let refuse = |why: String| answer(&Answer::Failed { why });
     std::thread::scope(|scope| {
         let mut prepared: Option<Prepared> = None;
-        let mut running: Option<ScopedJoinHandle<'_, ()>> = None;
         for line in input.lines() {
             let line = match line {
                 Ok(line) => line,
@@ -40,18 +40,15 @@ pub fn control(input: impl BufRead, output: impl Write + Send) -> i32 {
             if line.trim().is_empty() {
                 continue;
             }
-            if running.as_ref().is_some_and(ScopedJoinHandle::is_finished) {
-                running = None;
-            }
             match serde_json::from_str::<Order>(&line) {
                 Err(error) => refuse(format!("an order can't be read: {error}; send one JSON object per line")),
                 Ok(Order::Stop) => {
                     stop.store(true, Ordering::Relaxed);
-                    if running.is_none() && prepared.take().is_some() {
+                    if !busy.load(Ordering::Acquire) && prepared.take().is_some() {
                         refuse("stopped before the start, as ordered".into());
                     }
                 }
-                Ok(Order::Job(_)) if running.is_some() => {
+                Ok(Order::Job(_)) if busy.load(Ordering::Acquire) => {
                     refuse("a job came while another runs; wait for its answer or stop it first".into());
                 }
                 Ok(Order::Job(job)) => match prepare(&job) {
@@ -65,11 +62,16 @@ pub fn control(input: impl BufRead, output: impl Write + Send) -> i32 {
                     None => refuse("a start came without a job; send a job first".into()),
                     Some(ready) => {
                         stop.store(false, Ordering::Relaxed);
-                        let (stop, answer) = (&stop, &answer);
-                        running = Some(scope.spawn(move || match ready.run(at_ns, stop) {
-                            Ok(facts) => answer(&Answer::Finished { facts: Box::new(facts) }),
-                            Err(error) => answer(&Answer::Failed { why: error.to_string() }),
-                        }));
+                        busy.store(true, Ordering::Release);
+                        let (stop, busy, answer) = (&stop, &busy, &answer);
+                        scope.spawn(move || {
+                            let result = ready.run(at_ns, stop);
+                            busy.store(false, Ordering::Release);
+                            match result {
+                                Ok(facts) => answer(&Answer::Finished { facts: Box::new(facts) }),
+                                Err(error) => answer(&Answer::Failed { why: error.to_string() }),
+                            }
+                        });
                     }
                 },
             }

@@ -1,5 +1,6 @@
 //! What can keep a job from running, in words for the person who wrote the study.
 
+use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddr;
 
@@ -32,7 +33,7 @@ pub enum LoadError {
     #[error("the generator can't {what}: {source}; {next}")]
     System {
         /// What it wanted.
-        what: String,
+        what: Cow<'static, str>,
         /// The system's answer.
         source: io::Error,
         /// What to do next.
@@ -70,8 +71,8 @@ impl LoadError {
         Self::Job { what: what.into(), next: next.into() }
     }
 
-    /// Something the operating system refused.
-    pub(crate) fn system(what: impl Into<String>, next: &'static str) -> impl FnOnce(io::Error) -> Self {
+    /// Something the operating system refused. Called before it is known to have refused: a literal costs nothing then.
+    pub(crate) fn system(what: impl Into<Cow<'static, str>>, next: &'static str) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::System { what, source, next }
     }

@@ -30,9 +30,8 @@ enum Kind {
         drawn: u64,
         at_ns: f64,
         until_ns: f64,
-        /// Spread of slot numbers over the threads.
+        /// This thread's first turn.
         first: u64,
-        threads: u64,
     },
 }
 
@@ -44,8 +43,8 @@ const SCALE: u128 = 1_000_000_000_000_000;
 pub struct Slot {
     /// When it is due, ns after the start.
     pub after_ns: u64,
-    /// Its number among all threads' slots; different slots never share one.
-    pub number: u64,
+    /// Which of the streams' turns it is: for uniform arrivals its number among all threads' slots.
+    pub turn: u64,
 }
 
 impl Slots {
@@ -65,8 +64,7 @@ impl Slots {
                 drawn: 0,
                 at_ns: 0.0,
                 until_ns: span_ns as f64,
-                first: thread,
-                threads,
+                first: Turns::first(thread as u32),
             },
         })
     }
@@ -84,14 +82,14 @@ impl Iterator for Slots {
                     return None;
                 }
                 *next += *threads;
-                Some(Slot { after_ns: (u128::from(number) * SCALE / *micro_rate) as u64, number })
+                Some(Slot { after_ns: (u128::from(number) * SCALE / *micro_rate) as u64, turn: number })
             }
-            Kind::Poisson { per_ns, gaps, drawn, at_ns, until_ns, first, threads } => {
+            Kind::Poisson { per_ns, gaps, drawn, at_ns, until_ns, first } => {
                 // A gap of an exponential distribution by inversion: −ln(U) ÷ rate.
                 *at_ns += -gaps.fraction(*drawn).ln() / *per_ns;
-                let number = *first + *drawn * *threads;
+                let turn = *first + *drawn;
                 *drawn += 1;
-                (*at_ns < *until_ns).then_some(Slot { after_ns: *at_ns as u64, number })
+                (*at_ns < *until_ns).then_some(Slot { after_ns: *at_ns as u64, turn })
             }
         }
     }
@@ -142,6 +140,12 @@ impl Turns {
             }
         }
         Self(turns.into_boxed_slice())
+    }
+
+    /// Where a thread enters the cycle that walks through it on its own: each has the mix, and all have it together.
+    pub const fn first(thread: u32) -> u64 {
+        // A prime, so that threads don't enter at like places of the cycle.
+        thread as u64 * 1_021
     }
 
     /// The stream whose turn the n-th request is.
@@ -215,10 +219,10 @@ mod tests {
                 let mut all: Vec<Slot> = (0..threads)
                     .flat_map(|thread| Slots::new(Arrivals::Uniform, rate, span_ns, thread, threads, 1))
                     .collect();
-                all.sort_by_key(|slot| slot.number);
+                all.sort_by_key(|slot| slot.turn);
                 assert_eq!(all.len(), count, "{rate}/s for {span_ns} ns on {threads} threads");
                 for (number, slot) in (0u64..).zip(&all) {
-                    assert_eq!(slot.number, number);
+                    assert_eq!(slot.turn, number);
                     assert!((slot.after_ns as f64 - number as f64 / rate * 1e9).abs() <= 1.5, "{rate} {slot:?}");
                 }
             }

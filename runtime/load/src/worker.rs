@@ -16,7 +16,7 @@ use crate::error::LoadError;
 use crate::http::{self, Look, Reader, Response, Violation, excerpt};
 use crate::parameter::Values;
 use crate::program::Program;
-use crate::schedule::{Slot, Slots};
+use crate::schedule::{Slot, Slots, Turns};
 use crate::sys::{self, Epoll, Event, Interest, Timer, Usage};
 use crate::tally::{Failure, Outcome, Stalls, Stamps, Tally, Window};
 
@@ -68,7 +68,7 @@ pub struct Worker<'a> {
     last: u64,
 
     start: u64,
-    /// Requests numbered so far by this thread (closed loop).
+    /// The turn of this thread's next request (closed loop).
     numbered: u64,
     /// The ordinal of each stream's next request.
     ordinals: Vec<u64>,
@@ -137,7 +137,7 @@ impl<'a> Worker<'a> {
             stalls: Stalls::new(),
             last: 0,
             start: 0,
-            numbered: u64::from(thread),
+            numbered: Turns::first(thread),
             ordinals: vec![u64::from(thread); program.lanes.len()],
             arriving: slots.clone(),
             slots,
@@ -514,7 +514,7 @@ impl<'a> Worker<'a> {
             self.dispatch(now);
         } else if now < self.window.end {
             let number = self.numbered;
-            self.numbered += u64::from(self.program.threads);
+            self.numbered += 1;
             self.issue(index, number, None);
         }
     }
@@ -530,7 +530,7 @@ impl<'a> Worker<'a> {
             }
             let Some(index) = self.free.pop_front() else { break };
             self.next_slot();
-            self.issue(index, slot.number, Some(due));
+            self.issue(index, slot.turn, Some(due));
             now = self.last;
             self.arrive(now);
         }
@@ -541,7 +541,7 @@ impl<'a> Worker<'a> {
     fn arrive(&mut self, now: u64) {
         let before = self.backlog;
         while let Some(slot) = self.next_arrival.filter(|slot| self.start + slot.after_ns <= now) {
-            self.tallies[usize::from(self.program.turns.at(slot.number))].due(&self.window, self.start + slot.after_ns);
+            self.tallies[usize::from(self.program.turns.at(slot.turn))].due(&self.window, self.start + slot.after_ns);
             self.backlog += 1;
             self.next_arrival = self.arriving.as_mut().and_then(Iterator::next);
         }
@@ -562,9 +562,9 @@ impl<'a> Worker<'a> {
 
     /// Sends a request on an idle connection.
     #[inline]
-    fn issue(&mut self, index: u32, number: u64, due: Option<u64>) {
+    fn issue(&mut self, index: u32, turn: u64, due: Option<u64>) {
         let program = self.program;
-        let lane_index = program.turns.at(number);
+        let lane_index = program.turns.at(turn);
         let lane = &program.lanes[usize::from(lane_index)];
         let ordinal = self.ordinals[usize::from(lane_index)];
         let bytes = match lane.template.constant() {
@@ -704,12 +704,12 @@ impl<'a> Worker<'a> {
             self.arrive(now);
             self.next.filter(|slot| self.start + slot.after_ns <= now).map(|slot| {
                 self.next_slot();
-                (slot.number, self.start + slot.after_ns, now)
+                (slot.turn, self.start + slot.after_ns, now)
             })
         } else {
             (began < self.window.end).then(|| {
                 let number = self.numbered;
-                self.numbered += u64::from(self.program.threads);
+                self.numbered += 1;
                 (number, 0, began)
             })
         };
@@ -781,7 +781,7 @@ impl<'a> Worker<'a> {
         }
         self.arrive(NEVER);
         while let Some(slot) = self.next {
-            let lane = usize::from(self.program.turns.at(slot.number));
+            let lane = usize::from(self.program.turns.at(slot.turn));
             self.tallies[lane].unsent(&self.window, self.start + slot.after_ns, now);
             self.next_slot();
         }
