@@ -89,13 +89,18 @@ fn figure(
         .filter_map(|repetition| repetition.rate)
         .collect();
     figure.seen = seen(&carried_rates);
-    notes(&mut figure, &rungs);
+    let beyond_chance = notes(&mut figure, &rungs);
 
     let excluded = cells
         .first()
         .and_then(|&cell| candidate_of(plan, phase, cell))
         .and_then(|candidate| evidence.excluded(plan, candidate));
     if let Some(why) = excluded {
+        figure.outcome = Outcome::NotDetermined { why };
+        return figure;
+    }
+
+    if let Some(why) = beyond_chance {
         figure.outcome = Outcome::NotDetermined { why };
         return figure;
     }
@@ -162,11 +167,12 @@ fn rung<'a>(phase: &Phase, cell: u32, of_phase: &[&'a JudgedRepetition]) -> Rung
     }
 }
 
-/// The pass table, what was first not carried, and every inversion.
-fn notes(figure: &mut Figure, rungs: &[Rung<'_>]) {
+/// Notes the pass table, what was first not carried, and every inversion. Gives why there is no boundary, where the response to
+/// the rate is not monotone beyond chance.
+fn notes(figure: &mut Figure, rungs: &[Rung<'_>]) -> Option<String> {
     let judged: Vec<&Rung<'_>> = rungs.iter().filter(|rung| !rung.votes.is_empty()).collect();
     if judged.is_empty() {
-        return;
+        return None;
     }
     let table: Vec<String> = judged.iter().map(|rung| rung.tally()).collect();
     figure.notes.push(format!("carried at {}", table.join(", ")));
@@ -195,6 +201,17 @@ fn notes(figure: &mut Figure, rungs: &[Rung<'_>]) {
     if let Some(x50) = grid.x50 {
         figure.notes.push(format!("half of the repetitions are carried at {} (isotonic fit)", rate(x50)));
     }
+    grid.worst_inversion.filter(|inversion| inversion.chance < stats::grid::INVERSION_CHANCE).map(|inversion| {
+        format!(
+            "the response to the rate is not monotone: {} was carried in {} of its repetitions and {} in {}, which is chance in {} \
+             of cases only",
+            rate(inversion.lower.0),
+            percent(inversion.lower.1),
+            rate(inversion.higher.0),
+            percent(inversion.higher.1),
+            percent(inversion.chance)
+        )
+    })
 }
 
 /// How the note of an inversion begins.

@@ -15,8 +15,8 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// A whole number with thousands separators.
-pub(crate) fn count(value: u64) -> String {
-    group(&value.to_string())
+pub(crate) fn count(value: impl Into<u128>) -> String {
+    group(&value.into().to_string())
 }
 
 /// A ratio in percent: 0.731 → `73 %`, 0.0042 → `0.42 %`.
@@ -90,7 +90,7 @@ mod tests {
         }
         assert_eq!([percent(0.731), percent(0.004_2), percent(0.0), percent(1.0)], ["73 %", "0.42 %", "0 %", "100 %"]);
         assert_eq!(
-            [with_unit(4_120.0, "1/s"), ms(12_500_000.0), count(1_234_567)],
+            [with_unit(4_120.0, "1/s"), ms(12_500_000.0), count(1_234_567u64)],
             ["4,120/s", "12.5 ms", "1,234,567"]
         );
     }

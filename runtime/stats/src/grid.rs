@@ -18,7 +18,12 @@ pub struct Inversion {
     pub lower: (f64, f64),
     /// The higher rate and its share.
     pub higher: (f64, f64),
+    /// Probability of such a difference or a larger one if both rates were carried equally often (Fisher's exact test, one-sided).
+    pub chance: f64,
 }
+
+/// An inversion that is less likely than this is not chance.
+pub const INVERSION_CHANCE: f64 = 0.05;
 
 /// What a grid of rates shows.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +36,10 @@ pub struct Grid {
     pub first_not_carried: Option<f64>,
     /// The highest rate with a majority, whatever lies below. Where it is above the relevant lower bound it is a fluke.
     pub highest_carried: Option<f64>,
-    /// Rates that were carried less often than the next higher one that was carried more often.
+    /// Rates that were carried less often than the next higher one.
     pub inversions: Vec<Inversion>,
+    /// Of all pairs of rates, neighbours or not, the inversion that is least likely chance.
+    pub worst_inversion: Option<Inversion>,
     /// Where the isotonic (non-increasing) fit of the shares crosses one half, interpolated; `None` where it never does.
     pub x50: Option<f64>,
 }
@@ -56,14 +63,12 @@ impl Grid {
             relevant_lower_bound: rates[..first_not.unwrap_or(rates.len())].last().map(|rate| rate.rate),
             first_not_carried: first_not.map(|index| rates[index].rate),
             highest_carried: rates.iter().rev().find(|rate| carried(rate)).map(|rate| rate.rate),
-            inversions: rates
-                .windows(2)
-                .filter(|pair| share(&pair[0]) < share(&pair[1]))
-                .map(|pair| Inversion {
-                    lower: (pair[0].rate, share(&pair[0])),
-                    higher: (pair[1].rate, share(&pair[1])),
-                })
-                .collect(),
+            inversions: rates.windows(2).filter_map(|pair| inversion(&pair[0], &pair[1])).collect(),
+            worst_inversion: rates
+                .iter()
+                .enumerate()
+                .flat_map(|(index, lower)| rates[index + 1..].iter().filter_map(|higher| inversion(lower, higher)))
+                .min_by(|left, right| left.chance.total_cmp(&right.chance)),
             x50: crossing(
                 &rates,
                 &non_increasing(&shares, &rates.iter().map(|rate| rate.of as f64).collect::<Vec<_>>()),
@@ -103,6 +108,25 @@ pub enum Objection {
         /// The fewest.
         windows: usize,
     },
+}
+
+fn inversion(lower: &GridRate, higher: &GridRate) -> Option<Inversion> {
+    (share(lower) < share(higher)).then(|| Inversion {
+        lower: (lower.rate, share(lower)),
+        higher: (higher.rate, share(higher)),
+        chance: chance(lower, higher),
+    })
+}
+
+/// P(the lower rate is carried as seldom as it was, or less), given how often both together were: hypergeometric.
+fn chance(lower: &GridRate, higher: &GridRate) -> f64 {
+    let ln_choose = |n: usize, k: usize| statrs::function::factorial::ln_binomial(n as u64, k as u64);
+    let carried = lower.carried + higher.carried;
+    let all = ln_choose(lower.of + higher.of, carried);
+    (carried.saturating_sub(higher.of)..=lower.carried)
+        .map(|k| (ln_choose(lower.of, k) + ln_choose(higher.of, carried - k) - all).exp())
+        .sum::<f64>()
+        .clamp(0.0, 1.0)
 }
 
 fn share(rate: &GridRate) -> f64 {
@@ -154,8 +178,24 @@ mod tests {
         let grid = grid(5, &[(4_250.0, 5), (9_250.0, 1), (14_500.0, 4), (20_000.0, 0)]);
         assert_eq!(grid.relevant_lower_bound, Some(4_250.0));
         assert_eq!(grid.highest_carried, Some(14_500.0));
-        assert_eq!(grid.inversions, [Inversion { lower: (9_250.0, 0.2), higher: (14_500.0, 0.8) }]);
+        assert_eq!(grid.inversions.len(), 1);
+        let inversion = grid.inversions[0];
+        assert_eq!((inversion.lower, inversion.higher), ((9_250.0, 0.2), (14_500.0, 0.8)));
+        // Fisher: 1 of 5 against 4 of 5 is 26/252.
+        assert!((inversion.chance - 26.0 / 252.0).abs() < 1e-9, "{inversion:?}");
         assert_eq!(grid.objections().len(), 1);
+    }
+
+    #[test]
+    fn an_inversion_beyond_chance_is_told_from_one_within() {
+        let beyond = grid(5, &[(1.0, 5), (2.0, 0), (3.0, 3), (4.0, 5)]);
+        assert_eq!(beyond.inversions.len(), 2);
+        let worst = beyond.worst_inversion.expect("two inversions");
+        assert_eq!((worst.lower.0, worst.higher.0), (2.0, 4.0));
+        assert!((worst.chance - 1.0 / 252.0).abs() < 1e-9 && worst.chance < INVERSION_CHANCE);
+        let within = grid(5, &[(1.0, 4), (2.0, 5), (3.0, 0)]);
+        assert!(within.worst_inversion.is_some_and(|inversion| (inversion.chance - 0.5).abs() < 1e-9));
+        assert_eq!(grid(5, &[(1.0, 5), (2.0, 3)]).worst_inversion, None);
     }
 
     #[test]

@@ -50,9 +50,10 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     finite((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Standard deviation (n − 1) ÷ mean, as a ratio.
+/// Standard deviation ÷ mean, as a ratio; n in the denominator, as in [`crate::Regression::residual_variation`], so that the two compare.
 pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
-    finite(standard_deviation(values)? / mean(values)?)
+    let n = values.len() as f64;
+    finite(standard_deviation(values)? * ((n - 1.0) / n).sqrt() / mean(values)?)
 }
 
 /// (largest − smallest) ÷ median, as a ratio.

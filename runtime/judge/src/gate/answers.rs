@@ -64,7 +64,7 @@ fn one_stream(context: &Context<'_>, draft: &mut Draft, stream: &StreamFacts) {
     draft.note(format!("{name}: requests"), Some(left as f64), "count");
     draft.note(format!("{name}: accounted for"), Some(right as f64), "count");
     if left != right {
-        draft.fail(format!("stream `{name}`: {left} requests, but {right} are accounted for"));
+        draft.fail(format!("stream `{name}`: {} requests, but {} are accounted for", count(left), count(right)));
     }
     for (what, number_of) in [
         ("failed", census.failed),
@@ -165,20 +165,28 @@ pub(crate) fn rows(context: &Context<'_>) -> Draft {
     let table = &rows.table;
     if after < before + acknowledged {
         draft.fail(format!(
-            "`{table}` lacks {} of {acknowledged} acknowledged rows: {before} before, {after} after",
-            before + acknowledged - after
+            "`{table}` lacks {} of {} acknowledged rows: {} before, {} after",
+            count(before + acknowledged - after),
+            count(acknowledged),
+            count(before),
+            count(after)
         ));
     } else if after > before + acknowledged + unknown {
         draft.fail(format!(
-            "`{table}` has {} rows that nobody acknowledged: {before} before, {acknowledged} acknowledged, {unknown} of unknown \
-             outcome, {after} after",
-            after - before - acknowledged - unknown
+            "`{table}` has {} rows that nobody acknowledged: {} before, {} acknowledged, {} of unknown outcome, {} after",
+            count(after - before - acknowledged - unknown),
+            count(before),
+            count(acknowledged),
+            count(unknown),
+            count(after)
         ));
     }
     draft.pass_with(|| match unknown {
-        0 => format!("`{table}` has exactly the {acknowledged} acknowledged rows more"),
+        0 => format!("`{table}` has exactly the {} acknowledged rows more", count(acknowledged)),
         _ => format!(
-            "`{table}` has the {acknowledged} acknowledged rows and at most the {unknown} of unknown outcome more"
+            "`{table}` has the {} acknowledged rows and at most the {} of unknown outcome more",
+            count(acknowledged),
+            count(unknown)
         ),
     });
     draft

@@ -10,8 +10,13 @@ use crate::words::{number, percent, with_unit};
 
 /// Adds the outcomes of the phase's relative gates to its repetitions. The base is the best repetition of the same cell at the
 /// same levels among those whose answers, rows and counters are right.
+///
+/// Service-demand comes first: a repetition in which every request cost more may well have used more of its cores, and is no base
+/// for saturation.
 pub(crate) fn apply(phase: &Phase, repetitions: &mut [JudgedRepetition]) {
-    for gate in &phase.gates {
+    let (demand, others): (Vec<&Gate>, Vec<&Gate>) =
+        phase.gates.iter().partition(|gate| matches!(gate, Gate::ServiceDemand { .. }));
+    for gate in demand.into_iter().chain(others) {
         let (metric, better): (Metric, fn(f64, f64) -> bool) = match gate {
             Gate::ServiceDemand { .. } => (Metric::CpuPerRequest, |value, best| value < best),
             Gate::Saturation { .. } => (Metric::CoresUsed, |value, best| value > best),
@@ -43,7 +48,7 @@ fn judged_here(phase: &Phase, repetition: &JudgedRepetition) -> bool {
 }
 
 fn can_be_base(repetition: &JudgedRepetition) -> bool {
-    repetition.gates.iter().all(|gate| gate.passed || gate.kind != GateKind::Wrong)
+    repetition.failed_gates().all(|gate| gate.kind != GateKind::Wrong && gate.gate != "service-demand")
 }
 
 fn compare(gate: &Gate, metric: Metric, repetition: &JudgedRepetition, base: Option<(f64, u32)>) -> GateOutcome {

@@ -1,9 +1,11 @@
 //! Tests of the judge: drills of every gate, rules of every figure, replay, and arbitrary facts.
 
+mod arbitrary;
 mod bench;
 mod carried;
 mod choices;
 mod figures;
 mod gates;
 mod next;
+mod published;
 mod verdict;

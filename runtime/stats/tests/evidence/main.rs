@@ -1,0 +1,5 @@
+//! The estimators on real measurements; `data/README.md` says where these come from.
+
+mod capacity;
+mod pace;
+mod table;
