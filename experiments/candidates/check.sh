@@ -143,6 +143,21 @@ stop_candidate() {
     docker rm -v "check-$run-candidate" >/dev/null
 }
 
+# Two servers in one container: when one is gone, so must be the container.
+either_dies() {
+    local server code
+    for server in nginx php-fpm; do
+        start_candidate php-fpm
+        # The children of the container's first process are the two masters.
+        # shellcheck disable=SC2016  # the shell in the container expands it
+        docker exec "check-$run-candidate" bash -c \
+            'for p in $(cat /proc/1/task/1/children); do grep -q "^$0" "/proc/$p/comm" && kill -9 "$p"; done; true' "$server"
+        code=$(timeout 5 docker wait "check-$run-candidate") || code="not ended after 5 s"
+        same "it ends with 1 when $server dies" "$code" 1
+        docker rm -f -v "check-$run-candidate" >/dev/null
+    done
+}
+
 # -- cases ----------------------------------------------------------------------------------------------------------
 
 # One request. $1 name, $2 status, $3 jq expression that the body must satisfy, $4 expression for a header line or "",
@@ -372,6 +387,7 @@ check_candidate() {
     database_cases
     [ -z "$with_load" ] || load
     stop_candidate "$candidate"
+    [ "$candidate" != php-fpm ] || either_dies
     environment_cases
 }
 

@@ -21,5 +21,6 @@ case $listen in *[!0-9.]*) fail "LISTEN is \`$listen\`; it must be an IPv4 addre
 
 sed -e "s/@PORT@/$PORT/" -e "s/@CORES@/$CORES/" -e "s/@LISTEN@/$listen/" /etc/nginx/nginx.conf.in >/etc/nginx/nginx.conf
 # As many descriptors as this container may have; asking for a certain number fails where the engine itself has fewer.
+# shellcheck disable=SC3045  # the shell is Debian's dash, which has both
 ulimit -n "$(ulimit -Hn)"
 exec nginx
