@@ -24,7 +24,7 @@ struct Header {
 
 enum Body {
     Exact(Vec<Part>),
-    Contains { part: Vec<Part>, finder: Option<memmem::Finder<'static>> },
+    Contains { part: Vec<Part>, finder: Option<Box<memmem::Finder<'static>>> },
     Length(u64),
     Digest([u8; 32]),
     Json { text: String, path: Box<[Step]>, test: Test },
@@ -61,8 +61,8 @@ impl Checks {
                 BodyCheck::Contains(text) => {
                     let part = names.parts(text, "a text that a body must contain")?;
                     let finder = match part.as_slice() {
-                        [] => Some(memmem::Finder::new(b"").into_owned()),
-                        [Part::Bytes(bytes)] => Some(memmem::Finder::new(bytes).into_owned()),
+                        [] => Some(Box::new(memmem::Finder::new(b"").into_owned())),
+                        [Part::Bytes(bytes)] => Some(Box::new(memmem::Finder::new(bytes).into_owned())),
                         _ => None,
                     };
                     Body::Contains { part, finder }

@@ -355,11 +355,11 @@ impl<F: FnMut(&Asked) -> Reply> Service<F> {
     /// Gives a request to the worker that is free first.
     fn order(&mut self, connection: u64, arrived: u64, reply: Reply) {
         let mut at_ns = arrived + reply.hold_ns;
-        if reply.hold_ns > 0 {
-            if let Some(Reverse(free)) = self.free_at.pop() {
-                at_ns = arrived.max(free) + reply.hold_ns;
-                self.free_at.push(Reverse(at_ns));
-            }
+        if reply.hold_ns > 0
+            && let Some(Reverse(free)) = self.free_at.pop()
+        {
+            at_ns = arrived.max(free) + reply.hold_ns;
+            self.free_at.push(Reverse(at_ns));
         }
         let then = match reply.then {
             Then::Keep => None,

@@ -107,9 +107,9 @@ fn reference(bytes: &[u8], is_head: bool) -> Read {
     }
     let encodings = all("transfer-encoding");
     let options = all("connection");
-    let mut persists = !options.contains(&"close".to_owned())
-        && !(length.is_some() && !encodings.is_empty())
-        && (parsed.version == Some(1) || options.contains(&"keep-alive".to_owned()));
+    let one_framing = length.is_none() || encodings.is_empty();
+    let stays = parsed.version == Some(1) || options.contains(&"keep-alive".to_owned());
+    let mut persists = one_framing && stays && !options.contains(&"close".to_owned());
     let rest = &bytes[head..];
     let (body, used) = if is_head || status == 204 || status == 304 {
         (Vec::new(), 0)

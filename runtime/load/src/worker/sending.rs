@@ -1,0 +1,139 @@
+//! What a thread sends, and when: the next request of a closed loop, the due slots of an open one.
+
+use std::io::{self, Write};
+
+use super::Worker;
+use crate::connection::State;
+use crate::sys;
+use crate::tally::{Failure, Stamps};
+
+impl Worker<'_> {
+    /// A connection has nothing to do: gives it the next request, if there is one.
+    #[inline]
+    pub(super) fn idle(&mut self, index: u32, now: u64) {
+        if self.window.open {
+            self.free.push_back(index);
+            self.dispatch(now);
+        } else if now < self.window.end {
+            let number = self.numbered;
+            self.numbered += 1;
+            self.issue(index, number, None);
+        }
+    }
+
+    /// Sends what is due, as long as connections are free.
+    #[inline]
+    pub(super) fn dispatch(&mut self, mut now: u64) {
+        self.arrive(now);
+        while let Some(slot) = self.next {
+            let due = self.start + slot.after_ns;
+            if due > now {
+                break;
+            }
+            let Some(index) = self.free.pop_front() else { break };
+            self.next_slot();
+            self.issue(index, slot.turn, Some(due));
+            now = self.last;
+            self.arrive(now);
+        }
+    }
+
+    /// Counts the slots that have become due.
+    #[inline]
+    pub(super) fn arrive(&mut self, now: u64) {
+        let before = self.backlog;
+        while let Some(slot) = self.next_arrival.filter(|slot| self.start + slot.after_ns <= now) {
+            self.tallies[usize::from(self.program.turns.at(slot.turn))].due(&self.window, self.start + slot.after_ns);
+            self.backlog += 1;
+            self.next_arrival = self.arriving.as_mut().and_then(Iterator::next);
+        }
+        if self.backlog != before && self.in_window(now) {
+            self.max_backlog = self.max_backlog.max(self.backlog);
+        }
+    }
+
+    pub(super) fn next_slot(&mut self) {
+        self.next = self.slots.as_mut().and_then(Iterator::next);
+        self.backlog = self.backlog.saturating_sub(1);
+    }
+
+    /// Sends a request on an idle connection.
+    #[inline]
+    pub(super) fn issue(&mut self, index: u32, turn: u64, due: Option<u64>) {
+        let program = self.program;
+        let lane_index = program.turns.at(turn);
+        let lane = &program.lanes[usize::from(lane_index)];
+        let ordinal = self.ordinals[usize::from(lane_index)];
+        let bytes = match lane.template.constant() {
+            Some(bytes) => bytes,
+            None => {
+                lane.parameters.draw(ordinal, &mut self.values);
+                lane.template.render(&self.values, &mut self.request);
+                &self.request
+            }
+        };
+        let sent = sys::now_ns();
+        self.stalls.between(&self.window, self.last, sent);
+        self.last = sent;
+        if due.is_none() && sent >= self.window.end {
+            return;
+        }
+        let connection = &mut self.connections[index as usize];
+        let written = match &mut connection.stream {
+            Some(stream) => stream.write(bytes),
+            None => Err(io::Error::from_raw_os_error(libc::ENOTCONN)),
+        };
+        let unwritten = match &written {
+            Ok(written) if *written == bytes.len() => None,
+            Ok(written) => Some(*written),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(0),
+            Err(_) => None,
+        };
+        if let Some(written) = unwritten {
+            let mut rest = self.unwrittens.pop().unwrap_or_default();
+            rest.bytes.clear();
+            rest.bytes.extend_from_slice(bytes);
+            rest.written = written;
+            connection.unwritten = Some(rest);
+        }
+        self.ordinals[usize::from(lane_index)] += u64::from(program.threads);
+        self.issued += 1;
+        self.in_flight += 1;
+        connection.state = State::Waiting;
+        connection.lane = lane_index;
+        connection.ordinal = ordinal;
+        connection.stamps = Stamps { due: due.unwrap_or(0), sent, first: 0, done: 0 };
+        self.tallies[usize::from(lane_index)].sent(&self.window, &connection.stamps);
+        if let Err(error) = written
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            let now = self.stamp();
+            self.lost(index, now, Failure::Broken(error.raw_os_error().unwrap_or(libc::EIO)));
+        }
+    }
+
+    /// Writes on with a request that did not fit into the socket at once.
+    #[cold]
+    pub(super) fn write_rest(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        let (Some(stream), Some(rest)) = (&mut connection.stream, &mut connection.unwritten) else { return };
+        let failure = loop {
+            if rest.written == rest.bytes.len() {
+                self.unwrittens.extend(connection.unwritten.take());
+                return;
+            }
+            match stream.write(&rest.bytes[rest.written..]) {
+                Ok(written) => rest.written += written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break error,
+            }
+        };
+        // An answer may have come before the connection broke, such as 413 to a large body: reading tells.
+        self.unwrittens.extend(connection.unwritten.take());
+        if failure.raw_os_error() != Some(libc::EPIPE) {
+            let now = self.stamp();
+            self.lost(index, now, Failure::Broken(failure.raw_os_error().unwrap_or(libc::EIO)));
+        }
+    }
+}
