@@ -1,3 +1,5 @@
+// The requests of the contract and their answers.
+
 package main
 
 import (

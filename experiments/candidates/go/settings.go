@@ -1,3 +1,5 @@
+// The environment: what is read, what is refused.
+
 package main
 
 import (

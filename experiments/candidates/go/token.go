@@ -1,3 +1,5 @@
+// Bearer tokens: which are accepted, and what they allow.
+
 package main
 
 import (
