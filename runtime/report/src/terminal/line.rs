@@ -185,8 +185,12 @@ mod tests {
         let right = || Some(Line::new().plain("11 s"));
         assert_eq!(texts(&flow(first(), Style::Plain, "4 built", right(), 30)), ["  ✓ images   4 built      11 s"]);
         assert_eq!(
+            texts(&flow(first(), Style::Plain, "4 built, 1 reused, 2 pulled, 3 not tried", right(), 45)),
+            ["  ✓ images   4 built, 1 reused, 2 pulled, 3", "             not tried"]
+        );
+        assert_eq!(
             texts(&flow(first(), Style::Plain, "4 built, 1 reused, 2 pulled", right(), 30)),
-            ["  ✓ images   4 built, 1", "            reused, 2 pulled"]
+            ["  ✓ images   4 built, 1", "    reused, 2 pulled"]
         );
         let lines = flow(first(), Style::Plain, "an-unbreakable-name-of-40-columns-wide!!", right(), 20);
         assert!(lines.iter().all(|line| line.columns() <= 20), "{:?}", texts(&lines));

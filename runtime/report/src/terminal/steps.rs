@@ -1,6 +1,7 @@
 //! Lines of what is not a repetition: images, template, contract, beginnings and ends of phases, agreements.
 
-use journal::StepEnd;
+use journal::{Failure, StepEnd};
+use judge::{AgreementCheck, Chosen};
 use plan::{StepId, StepKind};
 
 use super::View;
@@ -10,6 +11,9 @@ use crate::render::markdown::{agreement_cell, choice_words, worst};
 use crate::render::plan::{procedure, step_name};
 use crate::render::words;
 use crate::width;
+
+/// Lines of a failure's log that are shown; the report has all that the journal kept.
+const LOG_LINES: usize = 8;
 
 impl View {
     pub(super) fn entry_head(&self, (mark, style): (&str, Style), name: &str) -> Line {
@@ -21,13 +25,17 @@ impl View {
         flow(self.entry_head(mark, name), Style::Plain, text, took, self.layout.columns())
     }
 
-    pub(super) fn failure(&self, name: &str, what: &str, why: &str, next: &str) -> Vec<Line> {
+    /// A failure: what happened, why, what to do next, the last lines of its log.
+    fn failure(&self, name: &str, failure: &Failure) -> Vec<Line> {
         let columns = self.layout.columns();
-        let mut lines = self.entry(("✗", Style::Bad), name, what, None);
-        for (head, text) in [("why", why), ("next", next)] {
+        let mut lines = self.entry(("✗", Style::Bad), name, &failure.what, None);
+        for (head, text) in [("why", &failure.why), ("next", &failure.next)] {
             if !text.is_empty() {
                 lines.extend(flow(Line::new().plain(format!("    {head}: ")), Style::Plain, text, None, columns));
             }
+        }
+        for line in failure.log.iter().rev().take(LOG_LINES).rev() {
+            lines.extend(flow(Line::new().with(Style::Faint, "    │ "), Style::Faint, line, None, columns));
         }
         lines
     }
@@ -37,6 +45,11 @@ impl View {
         let kind = step.kind.clone();
         let name = step_name(&self.plan, &kind);
         match (&kind, end) {
+            (StepKind::PrepareDatabase | StepKind::PrepareProbe, StepEnd::Failed(failure)) => {
+                let mut lines = self.failure(&name, failure);
+                lines.extend(self.images());
+                lines
+            }
             (StepKind::PrepareCandidate { .. } | StepKind::PrepareDatabase | StepKind::PrepareProbe, _) => {
                 self.images()
             }
@@ -54,8 +67,15 @@ impl View {
             (StepKind::MeasureCell { .. } | StepKind::Report, StepEnd::Done { .. } | StepEnd::Reused { .. }) => {
                 Vec::new()
             }
-            (StepKind::MeasureCell { phase, cell }, StepEnd::Skipped { why }) => {
-                let excluded = self.candidate_of(phase, *cell).is_some_and(|candidate| self.is_excluded(&candidate));
+            // An agreement that was not checked, or a report that was not written, is among the verdict's reasons.
+            (StepKind::Agree { .. } | StepKind::Report, StepEnd::Skipped { .. }) => Vec::new(),
+            (StepKind::MeasureCell { phase, .. } | StepKind::Estimate { phase }, StepEnd::Skipped { why }) => {
+                let excluded = match &kind {
+                    StepKind::MeasureCell { cell, .. } => {
+                        self.candidate_of(phase, *cell).is_some_and(|candidate| self.is_excluded(&candidate))
+                    }
+                    _ => false,
+                };
                 if excluded || !self.skips_said.insert((phase.clone(), why.clone())) {
                     return Vec::new();
                 }
@@ -64,7 +84,7 @@ impl View {
             (_, StepEnd::Skipped { why }) => {
                 self.entry(("–", Style::Warning), &name, &format!("not tried: {why}"), None)
             }
-            (_, StepEnd::Failed(failure)) => self.failure(&name, &failure.what, &failure.why, &failure.next),
+            (_, StepEnd::Failed(failure)) => self.failure(&name, failure),
         }
     }
 
@@ -76,6 +96,11 @@ impl View {
 
     fn is_excluded(&self, candidate: &str) -> bool {
         self.fold.evidence.excluded(&self.plan, candidate).is_some()
+    }
+
+    /// Whether a cell is of a candidate that can't be measured or failed its contract: that was said already.
+    fn is_about_excluded(&self, levels: &[(String, String)]) -> bool {
+        levels.iter().any(|(factor, level)| factor == "candidate" && self.is_excluded(level))
     }
 
     /// Ends of all steps of one kind, or `None` while some run.
@@ -120,7 +145,7 @@ impl View {
             if let StepEnd::Failed(failure) = end
                 && !noted
             {
-                lines.extend(self.failure(&step_name(&self.plan, kind), &failure.what, &failure.why, &failure.next));
+                lines.extend(self.failure(&step_name(&self.plan, kind), failure));
             }
         }
         self.images_said = true;
@@ -211,6 +236,9 @@ impl View {
         let mut lines = self.entry(mark, name, &text, took);
         let columns = self.layout.columns();
         for choice in self.judgement.choices.iter().filter(|choice| choice.phase == name) {
+            if matches!(choice.outcome, Chosen::None { .. }) && self.is_about_excluded(&choice.for_each) {
+                continue;
+            }
             let (chosen, notes) = choice_words(choice);
             let cost = choice.worst.as_ref().map_or_else(String::new, |_| format!(" (worst {})", worst(choice)));
             let head = Line::new().plain("      ").plain(format!("{} → ", words::pairs(&choice.for_each)));
@@ -231,11 +259,14 @@ impl View {
         agreement
             .cells
             .iter()
+            .filter(|cell| {
+                !matches!(cell.check, AgreementCheck::NotChecked { .. }) || !self.is_about_excluded(&cell.cell)
+            })
             .flat_map(|cell| {
                 let mark = match cell.check {
-                    judge::AgreementCheck::Agrees => ("✓", Style::Good),
-                    judge::AgreementCheck::Disagrees { .. } => ("✗", Style::Bad),
-                    judge::AgreementCheck::NotChecked { .. } => ("–", Style::Warning),
+                    AgreementCheck::Agrees => ("✓", Style::Good),
+                    AgreementCheck::Disagrees { .. } => ("✗", Style::Bad),
+                    AgreementCheck::NotChecked { .. } => ("–", Style::Warning),
                 };
                 let place = words::pairs(&cell.cell);
                 let place = if place.is_empty() { String::new() } else { format!("{place}: ") };

@@ -314,7 +314,11 @@ fn capacity(out: &mut String, plan: &CapacityPlan) {
                 }
                 None => {
                     cells.push(escape(row.missing.as_deref().unwrap_or("not determined")));
-                    cells.extend(plan.targets.iter().map(|_| "not determined".to_owned()));
+                    let word = match row.missing.as_deref() {
+                        Some(missing) if missing.starts_with("not determined") => "not determined",
+                        _ => "not measured",
+                    };
+                    cells.extend(plan.targets.iter().map(|_| word.to_owned()));
                 }
             }
             cells

@@ -1,13 +1,11 @@
 //! Golden journals: what each render makes of them stands beside them.
 
-mod support;
-
 use std::fmt::Write as _;
 
+use crate::support::scenarios::{Scenario, all};
+use crate::support::{check, conclude, directory};
 use report::terminal::{Layout, View};
 use report::{Report, render};
-use support::scenarios::{Scenario, all};
-use support::{check, conclude, directory};
 
 const RUN_DIR: &str = "results/capacity/2026-11-30-1412-k7";
 

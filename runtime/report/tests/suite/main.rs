@@ -1,0 +1,6 @@
+//! The tests of the report: golden journals, and what holds for every journal.
+
+mod docs;
+mod golden;
+mod properties;
+mod support;
