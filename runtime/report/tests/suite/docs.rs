@@ -4,13 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use journal::{
-    CaseOutcome, Event, Failure, Finding, Histogram, Record, RepetitionId, RunEnd, RunId, Stage, Stall, StepEnd,
-};
+use journal::{CaseOutcome, Event, Failure, Histogram, Record, RepetitionId, RunEnd, RunId, Stage, StepEnd};
 use plan::{ContentHash, StepId};
 use serde_json::Value;
 
-use crate::support::facts::{Reading, load, pgbench};
 use crate::support::scribe::environment;
 use crate::support::{check, conclude};
 
@@ -93,75 +90,71 @@ fn name(event: &Event) -> String {
     }
 }
 
-/// Facts in which every field has a value, so that every name shows.
-fn facts() -> journal::RepetitionFacts {
-    let reading = Reading {
-        rate: 400.0,
-        cpu_us: 218.0,
-        database_us: 66.0,
-        window_s: 3,
-        cpus: vec![0],
-        all_cpus: vec![0, 1],
-        quiet: 1.0,
-        open: Some((400.0, 2.0)),
-        probe: Some(1.2),
-        failed: 0,
-        memory: 1 << 20,
-        start_ns: 0,
-    };
-    let mut facts = load(&reading, [("candidate".to_owned(), "go".to_owned())].into());
-    facts.pgbench = pgbench(3_200.0, 0, &[0, 1]).pgbench;
-    facts.findings.push(Finding { what: "host cpu 1".to_owned(), why: "it has no line in /proc/stat".to_owned() });
-    facts.host.frequency_mhz = [(0, (2_800, 2_800))].into();
-    let stall = Stall { at_ns: 1, for_ns: 2_000_000 };
-    if let Some(pace) = facts.pace.get_mut(&0) {
-        pace.stalls.push(stall);
-    }
-    if let Some(load) = &mut facts.load {
-        load.generator.stalls.push(stall);
-        load.streams.truncate(1);
-        load.streams[0].failures = [("status 502".to_owned(), 1)].into();
-    }
-    facts
+/// The journal's own description of its facts.
+const FACTS: &str = include_str!("../../../journal/src/facts.rs");
+
+/// A struct of the facts as its source describes it.
+struct Described {
+    name: String,
+    meaning: String,
+    /// Name, type and meaning of each field.
+    fields: Vec<[String; 3]>,
 }
 
-/// Every field of the facts as a path, without the names of CPUs, levels and reasons.
-fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                let is_data = ["levels", "cpus", "frequency-mhz", "pace", "failures"]
-                    .iter()
-                    .any(|map| path.ends_with(map) || path == *map);
-                let path = match (is_data, path) {
-                    (true, _) => format!("{path}.*"),
-                    (false, "") => key.clone(),
-                    (false, _) => format!("{path}.{key}"),
-                };
-                paths(value, &path, found);
-            }
+/// The public structs of a source file with their doc comments.
+fn described(source: &str) -> Vec<Described> {
+    let mut found: Vec<Described> = Vec::new();
+    let mut doc: Vec<&str> = Vec::new();
+    let mut is_inside = false;
+    for line in source.lines().map(str::trim) {
+        if let Some(comment) = line.strip_prefix("///") {
+            doc.push(comment.trim());
+        } else if let Some(name) = line.strip_prefix("pub struct ").and_then(|rest| rest.strip_suffix(" {")) {
+            found.push(Described { name: name.to_owned(), meaning: doc.join("\n"), fields: Vec::new() });
+            doc.clear();
+            is_inside = true;
+        } else if line == "}" {
+            is_inside = false;
+            doc.clear();
+        } else if let Some((field, kind)) = line.strip_prefix("pub ").and_then(|rest| rest.split_once(": "))
+            && is_inside
+            && let Some(of) = found.last_mut()
+        {
+            of.fields.push([field.replace('_', "-"), kind.trim_end_matches(',').to_owned(), doc.join(" ")]);
+            doc.clear();
+        } else if !line.starts_with("#[") {
+            doc.clear();
         }
-        Value::Array(values) if values.iter().any(Value::is_object) => {
-            for value in values {
-                paths(value, &format!("{path}[]"), found);
-            }
-        }
-        _ => {
-            found.insert(path.to_owned());
-        }
+    }
+    found
+}
+
+/// A Rust type as JSON has it.
+fn in_json(kind: &str) -> String {
+    let inside = |prefix: &str| kind.strip_prefix(prefix).and_then(|rest| rest.strip_suffix('>'));
+    if let Some(of) = inside("Option<") {
+        return format!("{} or null", in_json(of));
+    }
+    if let Some(of) = inside("Vec<") {
+        return format!("list of {}", in_json(of));
+    }
+    if let Some(of) = inside("BTreeMap<") {
+        let (key, value) = of.split_once(", ").unwrap_or(("", of));
+        let key = if key == "String" { "name" } else { "CPU number" };
+        return format!("object of {} by {key}", in_json(value));
+    }
+    match kind {
+        "u8" | "u32" | "u64" | "u128" | "i64" => "integer".to_owned(),
+        "f64" => "number".to_owned(),
+        "String" => "text".to_owned(),
+        "(u32, u64)" | "(u64, u64)" => "pair of integers".to_owned(),
+        other => format!("[{other}](#{})", other.to_lowercase()),
     }
 }
 
-/// Histograms are described once.
-fn without_histograms(paths: BTreeSet<String>) -> BTreeSet<String> {
-    let of_histogram = ["count", "sum-ns", "min-ns", "max-ns", "buckets"];
-    paths
-        .into_iter()
-        .map(|path| match path.rsplit_once('.') {
-            Some((before, last)) if of_histogram.contains(&last) => format!("{before} (histogram)"),
-            _ => path,
-        })
-        .collect()
+/// Doc comments as Markdown: links to Rust items lose their brackets.
+fn prose(text: &str) -> String {
+    text.replace("[`", "`").replace("`]", "`").replace("`None`", "null").replace('|', "\\|")
 }
 
 fn page() -> String {
@@ -197,25 +190,21 @@ fn page() -> String {
     }
     out.push_str(
         "## Facts of a repetition\n\n\
-         Raw counts and readings; what could not be read is `null` and stands in `findings` with the reason, never 0.\n\
-         Instants are nanoseconds of CLOCK_MONOTONIC unless their name says otherwise. `*` stands for a CPU's number, a\n\
-         factor's or a reason's name, `[]` for each element of a list.\n\n",
+         Raw counts and readings; what could not be read is null and stands in `findings` with the reason, never 0.\n\n",
     );
-    let mut found = BTreeSet::new();
-    paths(&serde_json::to_value(facts()).expect("facts are JSON"), "", &mut found);
-    for path in without_histograms(found) {
-        let _ = writeln!(out, "- `{path}`");
+    for described in described(FACTS) {
+        let _ = writeln!(out, "### {}\n\n{}\n", described.name, prose(&described.meaning));
+        let _ = writeln!(out, "| field | type | meaning |\n| --- | --- | --- |");
+        for [field, kind, meaning] in &described.fields {
+            let _ = writeln!(out, "| `{field}` | {} | {} |", in_json(kind), prose(meaning));
+        }
+        out.push('\n');
     }
     let example = Histogram::of([1_000, 1_000, 250_000]);
     let _ = writeln!(
         out,
-        "\n## Histograms\n\nExact `count`, `sum-ns`, `min-ns` and `max-ns`, and `buckets`: pairs of index and count. Values below\n\
-         {} have a bucket each; above, every power of two has {} of them, so a value is known to one part in {}.\n\
-         Histograms are joined by adding counts; percentiles are never averaged.\n\n\
-         The values 1,000 ns, 1,000 ns and 250,000 ns:\n\n```json\n{}\n```",
-        1 << Histogram::SUB_BUCKET_BITS,
-        1 << Histogram::SUB_BUCKET_BITS,
-        1 << Histogram::SUB_BUCKET_BITS,
+        "## An example of a histogram\n\nHistograms are joined by adding counts; percentiles are never averaged. The values 1,000 ns, 1,000 ns and\n\
+         250,000 ns:\n\n```json\n{}\n```",
         serde_json::to_string(&example).expect("JSON")
     );
     out
@@ -226,6 +215,27 @@ fn the_journal_page_is_what_the_types_say() {
     let mut problems = Vec::new();
     check(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/journal.md"), &page(), &mut problems);
     conclude(&problems);
+}
+
+#[test]
+fn the_page_describes_every_field_that_a_journal_holds() {
+    let described = described(FACTS);
+    let of = |name: &str| described.iter().find(|described| described.name == name);
+    for (name, value) in [
+        ("RepetitionFacts", serde_json::to_value(journal::RepetitionFacts::default())),
+        ("StreamFacts", serde_json::to_value(journal::StreamFacts::default())),
+        ("Census", serde_json::to_value(journal::Census::default())),
+        ("Histogram", serde_json::to_value(Histogram::default())),
+        ("Counters", serde_json::to_value(journal::Counters::default())),
+        ("HostFacts", serde_json::to_value(journal::HostFacts::default())),
+    ] {
+        let described = of(name).unwrap_or_else(|| panic!("{name} is not described"));
+        let fields: BTreeSet<&str> = described.fields.iter().map(|[field, ..]| field.as_str()).collect();
+        let value = value.expect("facts are JSON");
+        let stored: BTreeSet<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(fields, stored, "{name}");
+        assert!(described.fields.iter().all(|[_, _, meaning]| !meaning.is_empty()), "{name}");
+    }
 }
 
 #[test]
