@@ -43,9 +43,17 @@ impl<'a> Candidates<'a> {
         self.ended.iter().copied().filter(|repetition| repetition.is_valid()).collect()
     }
 
-    /// Those whose only failures are disturbances.
-    fn disturbed_at_most(&self) -> Vec<&'a JudgedRepetition> {
-        self.ended.iter().copied().filter(|repetition| repetition.failed_only(&[GateKind::Disturbed])).collect()
+    /// Those whose only failures are disturbances; where there is none, those where the bench was the limit as well.
+    fn not_wrong(&self) -> (Vec<&'a JudgedRepetition>, bool) {
+        let only = |kinds: &[GateKind]| -> Vec<&'a JudgedRepetition> {
+            self.ended.iter().copied().filter(|repetition| repetition.failed_only(kinds)).collect()
+        };
+        let disturbed = only(&[GateKind::Disturbed]);
+        if disturbed.is_empty() {
+            (only(&[GateKind::Disturbed, GateKind::BenchLimited]), true)
+        } else {
+            (disturbed, false)
+        }
     }
 }
 
@@ -86,7 +94,7 @@ fn choose(
     let scores: Vec<LevelScore> = candidates
         .iter()
         .map(|candidates| {
-            let usable = if all_valid { candidates.valid() } else { candidates.disturbed_at_most() };
+            let usable = if all_valid { candidates.valid() } else { candidates.not_wrong().0 };
             let scored: Vec<(f64, &JudgedRepetition)> = usable
                 .into_iter()
                 .filter_map(|repetition| Some((score(repetition, metric, paced)?, repetition)))
@@ -170,6 +178,14 @@ fn provisional(
         .collect();
     if !all_valid {
         reasons.push(format!("no valid repetition at {}, so {basis} was compared", without.join(", ")));
+    }
+    let limited: Vec<&str> = candidates
+        .iter()
+        .filter(|candidates| !all_valid && matches!(candidates.not_wrong(), (usable, true) if !usable.is_empty()))
+        .map(|candidates| candidates.level.as_str())
+        .collect();
+    if !limited.is_empty() {
+        reasons.push(format!("the bench was the limit at {}", limited.join(", ")));
     }
     let unusable: Vec<&str> =
         scores.iter().filter(|score| score.score.is_none()).map(|score| score.level.as_str()).collect();

@@ -77,8 +77,12 @@ pub(crate) fn candidate_of<'a>(plan: &'a Plan, phase: &Phase, cell: u32) -> Opti
     }
 }
 
-/// The CPUs that the candidate of a cell has: the first `cores` of the machine's set, or all of it.
-pub(crate) fn candidate_cpus(plan: &Plan, phase: &Phase, cell: u32) -> CpuSet {
+/// The CPUs that are measured in a cell: the candidate's (the first `cores` of the machine's set, or all of it); the database's where
+/// it is measured alone.
+pub(crate) fn measured_cpus(plan: &Plan, phase: &Phase, cell: u32) -> CpuSet {
+    if matches!(phase.procedure, Procedure::Pgbench(_)) {
+        return plan.machine.database.clone();
+    }
     let cores = match level_of(phase, cell, "cores") {
         Some(Level::Integer(cores)) => usize::try_from(cores).ok(),
         _ => None,

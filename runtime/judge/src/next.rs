@@ -11,7 +11,8 @@ use crate::mapping::{Levels, cell_levels, map, show, with_chosen};
 
 /// The cells (indices, ascending) of a phase that need another repetition within its `at_most`; empty: the phase is done.
 ///
-/// A cell whose candidate can't be measured or failed its contract needs none.
+/// A cell whose candidate can't be measured or failed its contract needs none. A cell whose levels can't be told (see [`levels`]) is
+/// still wanted: only the attempt shows it.
 pub fn wanted(plan: &Plan, phase: &str, judgement: &Judgement, evidence: &Evidence) -> Vec<u32> {
     let Some(phase) = plan.phase(phase) else {
         return Vec::new();
@@ -29,7 +30,8 @@ pub fn wanted(plan: &Plan, phase: &str, judgement: &Judgement, evidence: &Eviden
 
 /// The level of every factor of a cell: its own, those that other phases chose, and shares of figures as rates.
 ///
-/// A rate is written in requests per second without a unit, to two decimals at most.
+/// A rate is written in requests per second without a unit, to two decimals at most. Levels are decided once: a cell that has
+/// repetitions keeps theirs, whatever the figures behind them have become since, so that all its repetitions are of one kind.
 ///
 /// # Errors
 /// Why a level can't be told: the phase that chooses or determines it gave nothing usable.
@@ -38,6 +40,14 @@ pub fn levels(plan: &Plan, phase: &str, cell: u32, judgement: &Judgement) -> Res
     let Some(own) = phase.cells.get(cell as usize) else {
         return Err(format!("the phase `{}` has {} cells and none with number {cell}", phase.name, phase.cells.len()));
     };
+    let factors: Vec<&String> =
+        phase.axes.iter().map(|axis| &axis.factor).chain(phase.with.iter().map(|with| &with.factor)).collect();
+    let decided = judgement
+        .repetitions_of(&phase.name, cell)
+        .find(|repetition| factors.iter().all(|factor| repetition.levels.contains_key(*factor)));
+    if let Some(decided) = decided {
+        return Ok(factors.into_iter().map(|factor| (factor.clone(), decided.levels[factor].clone())).collect());
+    }
     let known = with_chosen(phase, cell, judgement)?;
     let mut levels: BTreeMap<String, String> = known.iter().cloned().collect();
     for (axis, level) in phase.axes.iter().zip(&own.levels) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plan::{Plan, Procedure};
 
-use crate::derive::{candidate_cpus, candidate_of, derive, paces, witness};
+use crate::derive::{candidate_of, derive, measured_cpus, paces, witness};
 use crate::evidence::{Attempt, AttemptEnd, Evidence, cell_hash};
 use crate::gate;
 use crate::judgement::{GateKind, GateOutcome, JudgedRepetition, NOT_MEASURED, QuietTime, RepetitionVerdict};
@@ -86,7 +86,7 @@ fn judged_alone(
     let Some(phase) = plan.phase(&attempt.id.phase) else {
         return could_not_be_measured(judged, "the plan has no such phase");
     };
-    let cpus = candidate_cpus(plan, phase, attempt.id.cell);
+    let cpus = measured_cpus(plan, phase, attempt.id.cell);
     judged.pace = paces(facts, &cpus, quiet);
     let derived = derive(phase, facts, &judged.pace, &cpus);
     let context = gate::Context {

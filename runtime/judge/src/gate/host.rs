@@ -1,7 +1,5 @@
 //! Gates on the host: the CPUs ran at their own speed, were not taken away, and the platform did not stand still.
 
-use plan::Procedure;
-
 use super::{Context, Draft};
 use crate::judgement::GateKind;
 use crate::words::{ms, number, percent, ratio};
@@ -11,7 +9,7 @@ pub(crate) fn pace(context: &Context<'_>, least: f64) -> Draft {
     let mut draft = Draft::new(GateKind::Disturbed);
     draft.note("least quiet share", Some(least), "ratio");
     if context.cpus.is_empty() {
-        draft.fail("the candidate has no CPU whose pace could be known");
+        draft.fail("there is no measured CPU whose pace could be known");
     }
     for cpu in context.cpus.cpus() {
         let Some(pace) = context.pace.get(cpu) else {
@@ -55,15 +53,11 @@ fn cause(context: &Context<'_>, cpu: u32) -> String {
     }
 }
 
-/// Steal of the candidate's CPUs, as a share of the window; and no throttling.
+/// Steal of the measured CPUs, as a share of the window; and no throttling.
 pub(crate) fn steal(context: &Context<'_>, max: f64) -> Draft {
     let mut draft = Draft::new(GateKind::Disturbed);
     draft.note("largest accepted steal", Some(max), "ratio");
-    let cpus = match context.phase.procedure {
-        Procedure::Load(_) => context.cpus,
-        Procedure::Pgbench(_) => &context.plan.machine.database,
-    };
-    for cpu in cpus.cpus() {
+    for cpu in context.cpus.cpus() {
         let share = context.facts.host.cpus.get(cpu).and_then(|times| {
             let all = times.busy as f64 + times.idle as f64 + times.steal as f64;
             (all > 0.0).then_some(times.steal as f64 / all)

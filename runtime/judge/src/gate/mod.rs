@@ -24,7 +24,7 @@ pub(crate) struct Context<'a> {
     pub plan: &'a Plan,
     pub phase: &'a Phase,
     pub facts: &'a RepetitionFacts,
-    /// The candidate's CPUs in this cell.
+    /// The CPUs that are measured in this cell: the candidate's, or the database's where it is measured alone.
     pub cpus: &'a CpuSet,
     pub quiet: &'a BTreeMap<u32, QuietTime>,
     pub pace: &'a BTreeMap<u32, CpuPace>,
@@ -52,7 +52,7 @@ impl Context<'_> {
             .facts
             .findings
             .iter()
-            .filter(|finding| finding.what.starts_with(subject))
+            .filter(|finding| concerns(&finding.what, subject))
             .map(|finding| finding.why.as_str())
             .collect();
         if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
@@ -64,6 +64,13 @@ impl Context<'_> {
             None => format!("there is no {}", metric.name()),
         })
     }
+}
+
+/// Whether what a finding concerns is the subject, a part of it, or the whole that it is a part of; a sampler that failed concerns all
+/// that was sampled.
+fn concerns(what: &str, subject: &str) -> bool {
+    let is_part = |part: &str, whole: &str| part.strip_prefix(whole).is_some_and(|rest| rest.starts_with(' '));
+    what == subject || is_part(what, subject) || is_part(subject, what) || what == "sampler"
 }
 
 /// The outcome of a gate that needs no other repetition; `None` for one that compares with the cell's best.
@@ -127,7 +134,9 @@ pub(crate) fn conditions(context: &Context<'_>) -> (Vec<ConditionOutcome>, Optio
             value: value.ok(),
         });
     }
-    let carried = (!draft.failed()).then(|| outcomes.iter().all(|outcome| outcome.held));
+    // A request without an answer in time was not carried, whatever the conditions say of the others.
+    let all_answered = context.facts.load.as_ref().is_some_and(|load| answers::unanswered(load) == 0);
+    let carried = (!draft.failed()).then(|| all_answered && outcomes.iter().all(|outcome| outcome.held));
     draft.pass_with(|| "every condition can be judged".to_owned());
     (outcomes, carried, Some(draft.named("conditions")))
 }

@@ -254,7 +254,14 @@ pub fn pgbench() -> Plan {
         jobs: 2,
         window_ns: WINDOW_NS,
     });
-    alone.gates = vec![Gate::Census, Gate::Counters, Gate::Rows, Gate::Clock, Gate::Steal { max: 0.01 }];
+    alone.gates = vec![
+        Gate::Census,
+        Gate::Counters,
+        Gate::Rows,
+        Gate::Clock,
+        Gate::Steal { max: 0.01 },
+        Gate::Pace { quiet_share: 0.9 },
+    ];
     alone.estimates = vec![Estimate { metric: Metric::Tps, by: Estimator::Best }];
     plan_of(vec![alone])
 }
@@ -374,6 +381,7 @@ pub fn pgbench_facts(tps: f64) -> RepetitionFacts {
     facts.candidate = None;
     facts.rows = None;
     facts.probe = None;
+    facts.pace = [(2, PaceFacts { samples: samples(0.97), stalls: Vec::new() })].into();
     facts.pgbench = Some(PgbenchFacts {
         transactions: (tps * 20.0) as u64,
         failed: 0,

@@ -1,8 +1,9 @@
 //! Carried rates: the relevant lower bound, inversions, and grids that show nothing.
 
-use crate::bench::{figure, whole, why};
 use judge::{AgreementCheck, ConfidenceLevel, Outcome, VerdictKind};
 use plan::Metric;
+
+use crate::bench::{figure, open, whole, why};
 
 #[test]
 fn the_relevant_lower_bound_is_below_the_first_rate_that_was_not_carried() {
@@ -70,4 +71,39 @@ fn a_grid_that_carries_nothing_or_everything_says_so() {
             .as_ref()
             .is_some_and(|bound| bound.starts_with("a floor: the next rate, 11,400/s, is not determined (0 of 5"))
     );
+}
+
+#[test]
+fn a_rate_that_overloads_the_candidate_is_not_carried_rather_than_void() {
+    let mut run = whole([5, 5, 4, 0], None);
+    run.plan.phases[2].repeat.at_most = 20;
+    for _ in 0..5 {
+        let mut facts = open(19_950.0, 3_000_000);
+        for stream in &mut facts.load.as_mut().expect("a load").streams {
+            stream.service.sum_ns = u128::from(stream.service.count) * 12_500_000;
+            stream.census.ok -= 100;
+            stream.census.unsent = 100;
+        }
+        run.measure("rates", 3, facts);
+    }
+    let judgement = run.judge();
+    let last = judgement.repetitions.last().expect("measured");
+    // Its conditions hold for the answers that came; what never came was not carried.
+    assert!(last.is_valid() && last.conditions.iter().all(|condition| condition.held), "{last:?}");
+    assert_eq!(last.carried, Some(false));
+    let carried = figure(&judgement, "rates", Metric::Carried);
+    assert!(carried.notes[0].ends_with("19,950/s: 0 of 10"), "{:?}", carried.notes);
+}
+
+#[test]
+fn a_response_that_is_not_monotone_beyond_chance_has_no_boundary() {
+    let judgement = whole([5, 0, 5, 0], None).judge();
+    let carried = figure(&judgement, "rates", Metric::Carried);
+    assert!(
+        why(carried).starts_with("the response to the rate is not monotone: 11,400/s was carried in 0 %"),
+        "{}",
+        why(carried)
+    );
+    let within = whole([4, 5, 5, 0], None).judge();
+    assert!(figure(&within, "rates", Metric::Carried).value().is_some());
 }

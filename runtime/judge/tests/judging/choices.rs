@@ -1,7 +1,8 @@
 //! Choices: the best level, the worst one's cost, disturbed levels, nothing usable.
 
-use crate::bench::{capacity, closed, slow, swept};
 use judge::{ChoiceOutcome, Chosen, Judgement, levels};
+
+use crate::bench::{capacity, closed, slow, swept};
 
 fn choice(judgement: &Judgement) -> &ChoiceOutcome {
     &judgement.choices[0]
@@ -65,4 +66,19 @@ fn a_choice_without_anything_usable_is_an_error_that_says_why() {
     let judgement = swept([wrong(), closed(19_000.0, 50.0), wrong()]).judge();
     assert_eq!(choice(&judgement).outcome, Chosen::Level("16".to_owned()));
     assert!(choice(&judgement).provisional.as_ref().is_some_and(|why| why.contains("nothing usable at 8, 32")));
+}
+
+#[test]
+fn a_level_at_which_the_bench_was_the_limit_is_the_last_resort() {
+    let limited = |rate| {
+        let mut facts = closed(rate, 50.0);
+        for stream in &mut facts.load.as_mut().expect("a load").streams {
+            stream.service.sum_ns = stream.service.sum_ns * 9 / 10;
+        }
+        facts
+    };
+    let judgement = swept([limited(15_000.0), limited(19_000.0), limited(17_000.0)]).judge();
+    assert_eq!(choice(&judgement).outcome, Chosen::Level("16".to_owned()));
+    let why = choice(&judgement).provisional.as_deref().expect("provisional");
+    assert!(why.ends_with("the bench was the limit at 8, 16, 32"), "{why}");
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::bench::{Run, close, closed, figure, one_cell, pgbench, pgbench_facts, run_of, slow, whole, why};
 use judge::{Outcome, VerdictKind};
 use plan::{Estimate, Estimator, Gate, Metric};
+
+use crate::bench::{Run, close, closed, figure, one_cell, pgbench, pgbench_facts, run_of, slow, whole, why};
 
 #[test]
 fn the_best_of_valid_stands_with_gap_median_and_spread() {

@@ -1,9 +1,10 @@
 //! Drills: for every gate a repetition that it voids for the reason it exists, and a twin that it leaves alone.
 
-use crate::bench::{self, Run, capacity, closed, one_cell, open, pgbench, pgbench_facts, slow};
 use journal::{Finding, Histogram, PaceFacts, ProbeFacts, RepetitionFacts, Stall};
 use judge::{GateKind, GateOutcome};
 use plan::Gate;
+
+use crate::bench::{self, Run, capacity, closed, one_cell, open, pgbench, pgbench_facts, slow};
 
 type Spoil = fn(&mut RepetitionFacts);
 
@@ -309,6 +310,14 @@ fn every_gate_of_the_plan_has_a_drill_that_fires_and_a_twin_that_is_quiet() {
     }
 }
 
+/// The candidate holds all 64 connections for 12.5 ms each, so sends are late.
+fn overload(facts: &mut RepetitionFacts) {
+    for stream in &mut load(facts).streams {
+        stream.send_lag = Some(Histogram::of([5_000_000; 100]));
+        stream.service.sum_ns = u128::from(stream.service.count) * 12_500_000;
+    }
+}
+
 const STALLED: Stall = Stall { at_ns: 2_000_000_000, for_ns: 60_000_000 };
 
 const OPEN: &[Drill] = &[
@@ -317,28 +326,40 @@ const OPEN: &[Drill] = &[
         load(f).streams[0].census.ok -= 5;
         load(f).streams[0].census.unsent = 5;
     }),
+    quiet("census", "the candidate is overloaded by its own slowness", |f| {
+        overload(f);
+        load(f).streams[0].census.ok -= 300;
+        load(f).streams[0].census.unsent = 200;
+        load(f).streams[0].census.timed_out = 100;
+    }),
+    fires("census", "overloaded, and answers are wrong", Wrong, "1 requests failed", |f| {
+        overload(f);
+        load(f).streams[0].census.ok -= 1;
+        load(f).streams[0].census.failed = 1;
+    }),
+    fires("census", "every connection is taken, but none too long", Wrong, "200 requests were never sent", |f| {
+        // 10 connections and 2 ms each: more connections might well have carried the rate.
+        load(f).connections = 10;
+        for stream in &mut load(f).streams {
+            stream.service.sum_ns = u128::from(stream.service.count) * 2_000_000;
+        }
+        load(f).streams[0].census.ok -= 200;
+        load(f).streams[0].census.unsent = 200;
+    }),
     quiet("send-lag", "clean", |_| {}),
     fires("send-lag", "the generator is late", BenchLimited, "sends were late: p99 of (sent − due) is 5", |f| {
         for stream in &mut load(f).streams {
             stream.send_lag = Some(Histogram::of([5_000_000; 100]));
         }
     }),
-    quiet("send-lag", "late because the candidate holds every connection", |f| {
-        for stream in &mut load(f).streams {
-            stream.send_lag = Some(Histogram::of([5_000_000; 100]));
-            stream.service.sum_ns = u128::from(stream.service.count) * 12_500_000;
-        }
-    }),
+    quiet("send-lag", "late because the candidate holds every connection", overload),
     fires(
         "send-lag",
         "every connection is held, but the generator is busy too",
         BenchLimited,
         "sends were late",
         |f| {
-            for stream in &mut load(f).streams {
-                stream.send_lag = Some(Histogram::of([5_000_000; 100]));
-                stream.service.sum_ns = u128::from(stream.service.count) * 12_500_000;
-            }
+            overload(f);
             load(f).generator.cpu_ns = Some(bench::WINDOW_NS);
         },
     ),
@@ -408,7 +429,7 @@ const PROBE: &[Drill] = &[
     }),
     fires("generator-probe", "missing", BenchLimited, "there was no generator probe (port taken)", |f| {
         f.probe = None;
-        f.findings.push(Finding { what: "probe".to_owned(), why: "port taken".to_owned() });
+        f.findings.push(Finding { what: "generator probe".to_owned(), why: "port taken".to_owned() });
     }),
     fires("generator-probe", "vouches for nothing", BenchLimited, "a rate that is not known", |f| f.load = None),
     fires("generator-probe", "no number", BenchLimited, "no headroom", |f| {
@@ -431,6 +452,21 @@ const PGBENCH: &[Drill] = &[
         f.pgbench.as_mut().expect("an account").transactions = 0;
     }),
     quiet("rows", "nothing acknowledged", |_| {}),
+    quiet("pace", "clean", |_| {}),
+    fires("pace", "the database's CPU was slowed", Disturbed, "CPU 2 was slowed to 0.61", |f| {
+        let slowed = Histogram::of((0..400).map(|i| if i < 100 { bench::QUIET_NS } else { bench::SLOWED_NS }));
+        f.pace.insert(2, PaceFacts { samples: slowed, stalls: Vec::new() });
+    }),
+    fires(
+        "pace",
+        "the database's CPU was not watched",
+        Disturbed,
+        "the pace of CPU 2 was not sampled (the sampler died)",
+        |f| {
+            f.pace.remove(&2);
+            f.findings.push(Finding { what: "sampler".to_owned(), why: "the sampler died".to_owned() });
+        },
+    ),
     quiet("counters", "clean", |_| {}),
     fires("counters", "no counter of the database", Wrong, "database's CPU counter was not read", |f| {
         f.database = None

@@ -1,9 +1,10 @@
 //! What is measured next, at which levels, with which probe; rows of a former run.
 
-use crate::bench::{Run, capacity, close, closed, figure, one_cell, open, slow, swept, why};
 use journal::{Environment, Event};
 use judge::{levels, probe_target, wanted};
 use plan::{ContentHash, Level, Metric, Step, StepId, StepKind};
+
+use crate::bench::{Run, capacity, close, closed, figure, one_cell, open, slow, swept, why};
 
 #[test]
 fn a_cell_is_wanted_until_enough_are_valid_or_the_budget_ends() {
@@ -135,4 +136,27 @@ fn rates_are_written_without_a_unit() {
     plan.phases[0].cells = crate::bench::cells("ceiling", &plan.phases[0].axes);
     let judgement = Run::new(plan.clone()).judge();
     assert_eq!(levels(&plan, "ceiling", 0, &judgement).map(|levels| levels["rate"].clone()), Ok("500".to_owned()));
+}
+
+#[test]
+fn levels_are_decided_once() {
+    let mut run = swept([closed(15_000.0, 50.0), closed(19_000.0, 50.0), closed(17_000.0, 50.0)]);
+    run.measure("ceiling", 0, closed(19_000.0, 50.0));
+    let decided = [("candidate", "go"), ("cores", "1"), ("rate", "5700"), ("pool", "16"), ("port", "8080")];
+    let repetition = run.start("rates", 0, &decided);
+    run.push(Event::RepetitionMeasured { repetition, facts: Box::new(open(5_700.0, 2_000_000)) });
+    // The ceiling turns out to be higher; this cell keeps its rate, another one follows.
+    run.measure("ceiling", 0, closed(20_000.0, 48.0));
+    let judgement = run.judge();
+    let of = |cell| levels(&run.plan, "rates", cell, &judgement).expect("levels");
+    assert_eq!(
+        of(0).into_iter().collect::<Vec<_>>(),
+        [
+            ("candidate".to_owned(), "go".to_owned()),
+            ("cores".to_owned(), "1".to_owned()),
+            ("pool".to_owned(), "16".to_owned()),
+            ("rate".to_owned(), "5700".to_owned()),
+        ]
+    );
+    assert_eq!(of(1)["rate"], "12000");
 }

@@ -1,9 +1,10 @@
 //! Agreements, verdict and confidence.
 
-use crate::bench::{Run, capacity, closed, figure, one_cell, swept, whole, why};
 use journal::{CaseOutcome, Event, Failure, RunEnd, StepEnd};
 use judge::{AgreementCheck, ConfidenceLevel, VerdictKind, wanted};
 use plan::{ContentHash, Level, Limit, Metric, Step, StepId, StepKind};
+
+use crate::bench::{Run, capacity, closed, figure, one_cell, swept, whole, why};
 
 #[test]
 fn two_phases_that_disagree_void_both_figures() {
