@@ -7,6 +7,7 @@
 //! What it does not do: it decides nothing about a repetition, opens no file and prints nothing but its answers.
 //! `unsafe` is in [`sys`] alone.
 
+pub mod alone;
 mod check;
 mod connection;
 mod control;

@@ -84,16 +84,29 @@ pub struct Usage {
 /// # Errors
 /// When the kernel refuses.
 pub fn thread_usage() -> io::Result<Usage> {
+    let usage = usage_of(libc::RUSAGE_THREAD)?;
+    Ok(Usage { cpu_ns: thread_cpu_ns(), ..usage })
+}
+
+/// What the children that have ended and were waited for have used.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn children_usage() -> io::Result<Usage> {
+    usage_of(libc::RUSAGE_CHILDREN)
+}
+
+fn usage_of(whom: libc::c_int) -> io::Result<Usage> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is a valid place for an rusage, and all-zero is a valid one should the call fail.
     let (result, usage) = unsafe {
-        let result = libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        let result = libc::getrusage(whom, usage.as_mut_ptr());
         (result, usage.assume_init())
     };
     check(result)?;
     let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
     Ok(Usage {
-        cpu_ns: thread_cpu_ns(),
+        cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
         user_ns: ns(usage.ru_utime),
         involuntary_switches: usage.ru_nivcsw.max(0) as u64,
     })
