@@ -42,7 +42,7 @@ pub(crate) fn space_len(bytes: &[u8], at: usize) -> usize {
     match bytes.get(at) {
         Some(b' ' | b'\t') => 1,
         Some(0xC2) if bytes.get(at + 1) == Some(&0xA0) => 2,
-        Some(0xE1 | 0xE2 | 0xE3) => match bytes.get(at..at + 3) {
+        Some(0xE1..=0xE3) => match bytes.get(at..at + 3) {
             Some([0xE1, 0x9A, 0x80] | [0xE2, 0x80, 0x80..=0x8A | 0xAF] | [0xE2, 0x81, 0x9F] | [0xE3, 0x80, 0x80]) => 3,
             _ => 0,
         },

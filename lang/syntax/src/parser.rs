@@ -754,12 +754,11 @@ impl<'t> Parser<'t> {
             self.consume();
             self.spaced = true;
         } else {
-            // Go to the `)` of this line if it has one.
+            // Go to the `)` of this line if it has one nearby.
             well = false;
-            let bytes = self.text.as_bytes();
-            let ends = line_end(bytes, self.start as usize);
-            let rest = bytes.get(self.start as usize..ends).unwrap_or(&[]);
-            let stop = rest.iter().position(|b| matches!(b, b')' | b'{' | b'}' | b';' | b'"'));
+            let near = self.text.as_bytes().get(self.start as usize..).unwrap_or(&[]);
+            let rest = near.get(..64).unwrap_or(near);
+            let stop = rest.iter().position(|b| matches!(b, b')' | b'{' | b'}' | b';' | b'"' | b'(' | b'\n' | b'\r'));
             if let Some(at) = stop.filter(|&at| rest.get(at) == Some(&b')')) {
                 self.lexer.at = self.start as usize + at;
                 self.advance();
@@ -872,7 +871,8 @@ impl<'t> Parser<'t> {
     fn close_brace(&mut self) -> State {
         let brace = self.span();
         let Some(&open) = self.stack.last() else {
-            self.problem(recovery::stray_brace(self.text, brace));
+            let line = self.leading.then_some(self.line_start);
+            self.problem(recovery::stray_brace(self.text, brace, line));
             self.consume();
             return State::Nodes;
         };

@@ -17,10 +17,16 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// The rest of the line from `at`, without white space and comment at its end.
-fn rest_of_line(text: &str, at: u32) -> &str {
-    let end = line_end(text.as_bytes(), at as usize);
-    text.get(at as usize..end).unwrap_or("").trim_end()
+/// The rest of the line from `at`, without white space at its end, or what of it is near: a line of a megabyte has room for
+/// as many mistakes, and none may cost a megabyte.
+pub(crate) fn rest_of_line(text: &str, at: u32) -> &str {
+    let at = at as usize;
+    let mut near = text.len().min(at + 1024);
+    while !text.is_char_boundary(near) {
+        near -= 1;
+    }
+    let near = text.get(at..near).unwrap_or("");
+    near.get(..line_end(near.as_bytes(), 0)).unwrap_or("").trim_end()
 }
 
 // ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -40,7 +46,7 @@ pub(crate) fn lexical(text: &str, span: Span, wrong: LexProblem) -> Problem {
         LexProblem::OpenString => {
             let hashes = spelling.bytes().take_while(|&b| b == b'#').count();
             let close = format!("\"{}", "#".repeat(hashes));
-            let end = Span::at(span.start + rest_of_line(text, span.start).len() as u32);
+            let end = Span::at(span.start + spelling.trim_end().len() as u32);
             Problem::new(Kind::OpenString, span, "the string does not end on its line")
                 .label(format!("starts here; no `{close}` follows on this line"))
                 .help("close it, or put text of several lines between `\"\"\"` and `\"\"\"`, each on a line of its own")
@@ -65,8 +71,14 @@ pub(crate) fn lexical(text: &str, span: Span, wrong: LexProblem) -> Problem {
 }
 
 fn inside(text: &str, string: Span, bad: BadString) -> Problem {
-    let place =
-        |at: usize, len: usize| Span::new(string.start + at as u32, (string.start + (at + len) as u32).min(string.end));
+    let place = |at: usize, len: usize| {
+        let spelling = string.of(text);
+        let mut end = (at + len).min(spelling.len());
+        while !spelling.is_char_boundary(end) {
+            end += 1;
+        }
+        Span::new(string.start + at as u32, string.start + end as u32)
+    };
     match bad {
         BadString::Escape { at, len } => {
             let span = place(at, len);
@@ -386,20 +398,19 @@ pub(crate) fn too_deep(brace: Span) -> Problem {
         .help("a study needs about six levels; look for a `{` that was written twice")
 }
 
-pub(crate) fn stray_brace(text: &str, brace: Span) -> Problem {
-    let problem = Problem::new(Kind::StrayBrace, brace, "this `}` closes nothing").label("no block is open");
-    let line = rest_of_line(text, brace.start);
+/// `line` is where its line starts if nothing stands before it there.
+pub(crate) fn stray_brace(text: &str, brace: Span, line: Option<u32>) -> Problem {
     // With its line, where it has one for itself.
-    let before = text.get(..brace.start as usize).unwrap_or("");
-    let start = before.rfind('\n').map_or(0, |at| at + 1);
-    let alone = line == "}" && before.get(start..).unwrap_or("").trim().is_empty();
     let after = text.get(brace.end as usize..).unwrap_or("");
-    let gap = after.find('\n').map_or(after.len(), |at| at + 1);
-    let span = match alone {
-        true => Span::from(start..brace.end as usize + gap),
-        false => brace,
+    let span = match line {
+        Some(start) if rest_of_line(text, brace.start) == "}" => {
+            Span::new(start, brace.end + after.find('\n').map_or(after.len(), |at| at + 1) as u32)
+        }
+        _ => brace,
     };
-    problem.guess("take it out", vec![(span, String::new())])
+    Problem::new(Kind::StrayBrace, brace, "this `}` closes nothing")
+        .label("no block is open")
+        .guess("take it out", vec![(span, String::new())])
 }
 
 pub(crate) fn after_block(span: Span, gap: Span) -> Problem {

@@ -201,20 +201,20 @@ impl<'t> Lexer<'t> {
             self.at = start + c.map_or(1, char::len_utf8);
             return TokenKind::Stray;
         }
-        if first == b'\'' {
-            if let Some(end) = self.single_quoted(start) {
-                self.at = end;
-                return TokenKind::SingleQuoted;
-            }
+        if first == b'\''
+            && let Some(end) = self.single_quoted(start)
+        {
+            self.at = end;
+            return TokenKind::SingleQuoted;
         }
         self.word(start, start)
     }
 
-    /// `'…'` where a delimiter follows the second quote. Not looked for beyond 256 bytes, so that a line of many `'` costs no
+    /// `'…'` where a delimiter follows the second quote. Not looked for beyond 128 bytes, so that a line of many `'` costs no
     /// more than its length.
     fn single_quoted(&self, start: usize) -> Option<usize> {
         let mut at = start + 1;
-        while at < self.bytes.len().min(start + 256) && newline_len(self.bytes, at) == 0 {
+        while at < self.bytes.len().min(start + 128) && newline_len(self.bytes, at) == 0 {
             if self.byte(at) == Some(b'\'') && word_len(self.bytes, at + 1) == 0 {
                 return Some(at + 1);
             }
@@ -290,8 +290,7 @@ impl<'t> Lexer<'t> {
         if self.byte(open) != Some(b'"') {
             return None;
         }
-        let end = line_end(self.bytes, open);
-        self.at = self.raw_end(open + 1, end, hashes, 1)?;
+        self.at = self.raw_end(open + 1, true, hashes, 1)?;
         Some(TokenKind::OldRaw)
     }
 
@@ -353,7 +352,7 @@ impl<'t> Lexer<'t> {
                     // What follows `\` belongs to it; the rest of a longer character is passed as what it is.
                     at = if white > at + 1 { white } else { at + 2 };
                 }
-                Some(b) if b >= b' ' && b < 0x80 => at += 1,
+                Some(b' '..0x80) => at += 1,
                 Some(_) if newline_len(self.bytes, at) == 0 => at += 1,
                 _ => return self.open_string(start),
             }
@@ -394,8 +393,7 @@ impl<'t> Lexer<'t> {
             return self.lines(start, open + 3, hashes);
         }
         if self.byte(open) == Some(b'"') {
-            let end = line_end(self.bytes, open);
-            return match self.raw_end(open + 1, end, hashes, 1) {
+            return match self.raw_end(open + 1, true, hashes, 1) {
                 Some(at) => {
                     self.at = at;
                     TokenKind::Raw
@@ -414,52 +412,53 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Where `quotes` quotes and `hashes` hashes end that start in `from..end`.
-    fn raw_end(&self, from: usize, end: usize, hashes: usize, quotes: usize) -> Option<usize> {
-        let closes = |at: usize| {
-            let body = self.bytes.get(at..at + quotes + hashes)?;
-            let (quote, hash) = body.split_at(quotes);
-            (quote.iter().all(|&b| b == b'"') && hash.iter().all(|&b| b == b'#')).then_some(at + quotes + hashes)
-        };
+    /// Where `quotes` quotes and `hashes` hashes end that start at `from` or later, on that line if `one_line`.
+    fn raw_end(&self, from: usize, one_line: bool, hashes: usize, quotes: usize) -> Option<usize> {
         let mut at = from;
-        while at < end {
-            let found = self.bytes.get(at..end)?.iter().position(|&b| b == b'"')? + at;
-            if let Some(done) = closes(found) {
-                return Some(done);
+        loop {
+            match self.byte(at)? {
+                b'"' => {
+                    let (quote, hash) = self.bytes.get(at..at + quotes + hashes)?.split_at(quotes);
+                    if quote.iter().all(|&b| b == b'"') && hash.iter().all(|&b| b == b'#') {
+                        return Some(at + quotes + hashes);
+                    }
+                }
+                _ if one_line && newline_len(self.bytes, at) > 0 => return None,
+                _ => {}
             }
-            at = found + 1;
+            at += 1;
         }
-        None
     }
 
-    /// The end of `"""` with escapes.
-    fn lines_end(&self, from: usize, end: usize) -> Option<usize> {
+    /// The end of `"""` with escapes, on the line of `from` if `one_line`.
+    fn lines_end(&self, from: usize, one_line: bool) -> Option<usize> {
         let mut at = from;
-        while at < end {
+        loop {
             match self.byte(at)? {
-                b'\\' => at += 2,
+                b'\\' => at += 1,
                 b'"' if self.bytes.get(at..at + 3) == Some(b"\"\"\"") => return Some(at + 3),
-                _ => at += 1,
+                _ if one_line && newline_len(self.bytes, at) > 0 => return None,
+                _ => {}
             }
+            at += 1;
         }
-        None
     }
 
     /// A string of several lines whose body starts at `body`.
     fn lines(&mut self, start: usize, body: usize, hashes: usize) -> TokenKind {
         let kind = if hashes > 0 { TokenKind::RawMultiLine } else { TokenKind::MultiLine };
-        let search = |lexer: &Self, end: usize| match hashes {
-            0 => lexer.lines_end(body, end),
-            _ => lexer.raw_end(body, end, hashes, 3),
+        let search = |lexer: &Self, one_line: bool| match hashes {
+            0 => lexer.lines_end(body, one_line),
+            _ => lexer.raw_end(body, one_line, hashes, 3),
         };
         // Text after the opening quotes: most likely it was to end on this line.
         let own_line = match newline_len(self.bytes, body) {
-            0 => search(self, line_end(self.bytes, body)),
+            0 => search(self, true),
             _ => None,
         };
         let whole = self.bytes.len();
         let found = match own_line {
-            None if self.failed_searches < SEARCHES => search(self, whole),
+            None if self.failed_searches < SEARCHES => search(self, false),
             found => found,
         };
         if let Some(end) = found {

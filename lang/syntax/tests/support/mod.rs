@@ -179,12 +179,97 @@ impl Random {
 
 /// What texts are mutated with: the tokens of KDL, the habits of other formats, and characters that are easy to get wrong.
 pub const PIECES: &[&str] = &[
-    "\n", "\r\n", "\r", "\u{85}", "\u{2028}", "\u{B}", " ", "\t", "\u{A0}", "\u{3000}", ";", "{", "}", "(", ")", "[", "]",
-    "=", "\\", "\\\n", "/-", "//", "/*", "*/", "/", "\"", "\"\"", "\"\"\"", "#\"", "\"#", "#\"\"\"", "\"\"\"#", "##\"",
-    "#", "#true", "#null", "#inf", "#-inf", "#nan", "true", "null", "-inf", "r\"x\"", "r#\"", "'", "'x y'", ",", ":", "-",
-    "- ", "+", ".", "_", "0", "1", "-1", "1.5", "1e5", "1e400", "0x1F", "0b12", ".5", "5.", "10s", "115%", "0-3", "64/s",
-    "1_000", "${x}", "${", "$", "a/b", "./x", "(t)", "k=1", "k=", "=v", "\\n", "\\u{e9}", "\\u{D800}",
-    "\\q", "é", "𝄞", "\u{FEFF}", "\u{0}", "\u{7F}", "\u{202E}", "node", "a", "b c", "/- kdl-version 2\n",
+    "\n",
+    "\r\n",
+    "\r",
+    "\u{85}",
+    "\u{2028}",
+    "\u{B}",
+    " ",
+    "\t",
+    "\u{A0}",
+    "\u{3000}",
+    ";",
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    "=",
+    "\\",
+    "\\\n",
+    "/-",
+    "//",
+    "/*",
+    "*/",
+    "/",
+    "\"",
+    "\"\"",
+    "\"\"\"",
+    "#\"",
+    "\"#",
+    "#\"\"\"",
+    "\"\"\"#",
+    "##\"",
+    "#",
+    "#true",
+    "#null",
+    "#inf",
+    "#-inf",
+    "#nan",
+    "true",
+    "null",
+    "-inf",
+    "r\"x\"",
+    "r#\"",
+    "'",
+    "'x y'",
+    ",",
+    ":",
+    "-",
+    "- ",
+    "+",
+    ".",
+    "_",
+    "0",
+    "1",
+    "-1",
+    "1.5",
+    "1e5",
+    "1e400",
+    "0x1F",
+    "0b12",
+    ".5",
+    "5.",
+    "10s",
+    "115%",
+    "0-3",
+    "64/s",
+    "1_000",
+    "${x}",
+    "${",
+    "$",
+    "a/b",
+    "./x",
+    "(t)",
+    "k=1",
+    "k=",
+    "=v",
+    "\\n",
+    "\\u{e9}",
+    "\\u{D800}",
+    "\\q",
+    "é",
+    "𝄞",
+    "\u{FEFF}",
+    "\u{0}",
+    "\u{7F}",
+    "\u{202E}",
+    "node",
+    "a",
+    "b c",
+    "/- kdl-version 2\n",
 ];
 
 /// `text` with one to eight changes.
@@ -218,15 +303,5 @@ pub fn mutate(text: &str, random: &mut Random) -> String {
     text.into_iter().collect()
 }
 
-/// A text of that many lines that looks like a study, with a bit of everything that studies have.
-pub fn study(lines: usize) -> String {
-    const PART: &str = include_str!("../../corpus/study.kdl");
-    let mut out = String::with_capacity(lines * 32);
-    out.extend(PART.split_inclusive('\n').cycle().take(lines / PART.lines().count() * PART.lines().count()));
-    let whole = lines / PART.lines().count() * PART.lines().count();
-    // The rest of the lines are nodes, so that every length is a right text.
-    for n in whole..lines {
-        out.push_str(&format!("note-{n} \"a line to fill up\" n={n}\n"));
-    }
-    out
-}
+/// A text that looks like a study, with a bit of everything that studies have.
+pub const STUDY: &str = include_str!("../../corpus/study.kdl");
