@@ -180,12 +180,12 @@ codes! {
         good "workload mixed { stream read { vary id uniform from=1 to=9; GET \"/${id}\"; expect 200 { body \"a\" } } }"
     TOO_MANY_CELLS "E0513" "too-many-cells" Error
         "The factors of a phase multiply to more cells than a run could ever measure."
-        bad "factor big 1 2 3 4 5 6 7 8 9 10 11 12\nfactor b 1 2 3 4 5 6 7 8 9 10 11 12\nfactor c 1 2 3 4 5 6 7 8 9 10 11 12\nfactor d 1 2 3 4 5 6 7 8 9 10 11 12\nfactor e 1 2 3 4 5 6 7 8 9 10 11 12\nfactor f 1 2 3 4 5 6 7 8 9 10 11 12\nphase sweep like=saturation { over candidate cores big b c d e f }"
+        bad "factor big 1 2 3 4 5 6 7 8 9 10 11 12\nfactor b 1 2 3 4 5 6 7 8 9 10 11 12\nfactor c 1 2 3 4 5 6 7 8 9 10 11 12\nfactor d 1 2 3 4 5 6 7 8 9 10 11 12\nfactor e 1 2 3 4 5 6 7 8 9 10 11 12\nfactor f 1 2 3 4 5 6 7 8 9 10 11 12\nphase wide like=saturation { over candidate cores big b c d e f }"
         good "phase sweep like=saturation { over candidate cores }"
 
     CYCLE "E0601" "cycle" Error
         "Phases (or definitions) read each other in a circle, so none of them can be the first."
-        bad "factor pool 8 16 32\nphase sweep like=saturation { over candidate cores; with pool from=ceiling; choose pool maximising=throughput for-each=\"candidate cores\" }\nphase ceiling like=saturation { over candidate cores; with pool from=sweep; gate generator-probe of=sweep.throughput; choose pool maximising=throughput for-each=\"candidate cores\"; repeat 6 }"
+        bad r#"phase sweep like=saturation { over candidate cores; gate generator-probe of=ceiling.throughput }"#
         good "phase sweep like=saturation { over candidate cores }"
     NEVER_MEASURED "E0602" "never-measured" Error
         "A figure is read that its phase never measures."

@@ -20,14 +20,15 @@ pub const CREDENTIALS_VARIABLES: &[&str] = &["public-key", "issuer", "audience"]
 
 /// Checks every reference of the study.
 pub fn check(study: &Study, problems: &mut Problems) {
-    let mut walk = Walk { study, problems, used: BTreeSet::new(), path: Vec::new() };
+    let mut walk = Walk { study, problems, used: BTreeSet::new(), misspelt: false, path: Vec::new() };
     for item in &study.nodes {
         walk.item(item);
     }
     let used = std::mem::take(&mut walk.used);
+    let misspelt = walk.misspelt;
     factors(study, problems);
-    // What only a removed phase used falls away with it, and what a misread file uses can't be known.
-    if study.profile.is_none() && !study.wounded {
+    // What only a removed phase used falls away with it; what a misread file or a misspelt name means can't be known.
+    if study.profile.is_none() && !study.wounded && !misspelt {
         unused(study, &used, problems);
     }
 }
@@ -36,6 +37,7 @@ struct Walk<'a> {
     study: &'a Study,
     problems: &'a mut Problems,
     used: BTreeSet<(Kind, String)>,
+    misspelt: bool,
     path: Vec<&'a Item>,
 }
 
@@ -113,6 +115,7 @@ impl<'a> Walk<'a> {
         if kind == Kind::Factor && in_report && !study.removed.is_empty() {
             return;
         }
+        self.misspelt = true;
         let near = names::nearest(name, known.iter().copied());
         let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         let mut diagnostic = problem(&codes::UNKNOWN_NAME, at, format!("no {word} is called `{name}`{hint}"));
@@ -131,8 +134,10 @@ impl<'a> Walk<'a> {
                     diagnostic.fix(Fix::replace(format!("write `{near}`"), place, near, Applicability::Unsafe));
             }
         }
-        for label in self.path.first().map(|item| item.via.as_slice()).unwrap_or_default() {
-            if label.at.source != at.source {
+        if let Some(top) = self.path.first()
+            && !inside(&top.at, at)
+        {
+            for label in &top.via {
                 diagnostic = diagnostic.through(label.at.clone(), label.text.clone());
             }
         }
@@ -151,8 +156,10 @@ impl<'a> Walk<'a> {
         match top {
             "candidate" | "probe" => {
                 known.push("port".to_owned());
-                known.push("cores".to_owned());
                 known.extend(factors());
+                if !known.iter().any(|name| name == "cores") {
+                    known.push("cores".to_owned());
+                }
                 if top == "candidate" && study.only("database").is_some() {
                     known.extend(DATABASE_VARIABLES.iter().map(|name| format!("database.{name}")));
                 }
@@ -182,7 +189,8 @@ impl<'a> Walk<'a> {
             if known.contains(name) || self.study.wounded {
                 continue;
             }
-            if self.path.iter().any(|item| item.broken) {
+            // A stream with an error may have misspelt the parameter itself.
+            if self.path.iter().any(|item| item.kind() == "stream" && item.broken) {
                 continue;
             }
             let near = names::nearest(name, known.iter().map(String::as_str));
@@ -222,6 +230,11 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Whether a place lies inside another.
+pub fn inside(outer: &Location, at: &Location) -> bool {
+    outer.source == at.source && outer.span.contains(at.span)
+}
+
 /// A factor that no phase varies.
 fn factors(study: &Study, problems: &mut Problems) {
     let varied = |name: &str, phases: &[&Item]| {
@@ -258,11 +271,15 @@ fn factors(study: &Study, problems: &mut Problems) {
 
 fn unused(study: &Study, used: &BTreeSet<(Kind, String)>, problems: &mut Problems) {
     let mut warn = |item: &Item, noun: &str, help: &str| {
+        // A library offers more than one study needs.
+        if Some(&item.at.source) != study.source.as_ref() {
+            return;
+        }
         let at = item.args.first().map_or(&item.name_at, |valued| &valued.at);
         let message = format!("the {noun} `{}` is defined and nothing uses it", item.key);
         problems.push(problem(&codes::UNUSED_DEFINITION, at, message).help(help));
     };
-    for definition in study.definitions.iter().filter(|definition| !definition.at.source.is_std()) {
+    for definition in &study.definitions {
         if !study.used_definitions.contains(&format!("{} {}", definition.kind(), definition.key)) {
             warn(definition, "definition", "amend it with `like=`, or remove it");
         }
@@ -284,9 +301,5 @@ fn unused(study: &Study, used: &BTreeSet<(Kind, String)>, problems: &mut Problem
         if !token_used && !used.contains(&(Kind::Credentials, credentials.key.clone())) && !credentials.broken {
             warn(credentials, "issuer", "read its variables in a candidate's `env`, or remove it");
         }
-    }
-    let probed = study.each("phase").any(|phase| phase.broken || phase.keyed("gate", "generator-probe").is_some());
-    for probe in study.each("probe").filter(|_| !probed) {
-        warn(probe, "probe", "write `gate generator-probe` in a phase, or remove it");
     }
 }

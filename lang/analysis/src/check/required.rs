@@ -2,6 +2,7 @@
 
 use syntax::Location;
 
+use super::references::inside;
 use crate::codes;
 use crate::problems::{Problems, problem};
 use crate::resolve::{Item, Study};
@@ -25,12 +26,12 @@ pub fn check(study: &Study, problems: &mut Problems) {
     }
     for item in &study.nodes {
         if !item.broken {
-            visit(item, problems);
+            visit(item, item, problems);
         }
     }
 }
 
-fn visit(item: &Item, problems: &mut Problems) {
+fn visit(item: &Item, top: &Item, problems: &mut Problems) {
     if item.broken {
         return;
     }
@@ -38,8 +39,11 @@ fn visit(item: &Item, problems: &mut Problems) {
     let mut lacks = |what: String, example: &str| {
         let mut diagnostic = problem(&codes::MISSING, &item.name_at, format!("{} has no {what}", item.described()))
             .help(format!("write it like `{example}`"));
-        for label in &item.via {
-            diagnostic = diagnostic.also(label.at.clone(), label.text.clone());
+        // What a definition leaves open is for those to say who amend it.
+        if !inside(&top.at, &item.name_at) || std::ptr::eq(item, top) {
+            for label in &top.via {
+                diagnostic = diagnostic.through(label.at.clone(), label.text.clone());
+            }
         }
         problems.push(diagnostic);
     };
@@ -66,7 +70,7 @@ fn visit(item: &Item, problems: &mut Problems) {
     }
     request(item, spec, &mut lacks);
     for child in &item.children {
-        visit(child, problems);
+        visit(child, top, problems);
     }
 }
 

@@ -25,6 +25,7 @@ mod warm_up_too_short;
 use plan::{Limit, MetricRef, Phase, Plan, Procedure, ReportItem};
 use syntax::{Code, Label, Location, Severity};
 
+use crate::check::references::inside;
 use crate::codes::CodeInfo;
 use crate::host::Host;
 use crate::problems::{Problems, problem};
@@ -130,11 +131,14 @@ struct Finding {
 impl Findings {
     /// Something in `scope` (nodes, outermost first).
     pub fn add(&mut self, at: &Location, scope: &[&Item], message: impl Into<String>) -> Found<'_> {
+        // What a definition brought is the business of the node that amends it.
+        let foreign = scope.first().filter(|top| !inside(&top.at, at));
+        let also = foreign.map(|_| Label { at: at.clone(), text: "from here".to_owned() });
         self.found.push(Finding {
-            at: at.clone(),
+            at: foreign.map_or_else(|| at.clone(), |top| top.name_at.clone()),
             message: message.into(),
             help: None,
-            also: Vec::new(),
+            also: also.into_iter().collect(),
             severity: None,
             scope: scope.iter().map(|item| (item.kind().to_owned(), item.key.clone())).collect(),
         });

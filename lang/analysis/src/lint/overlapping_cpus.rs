@@ -28,19 +28,12 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
     }
     let at = item.child("cpus").map_or(&item.name_at, |cpus| &cpus.name_at);
     let pairs = (0..ROLES.len()).flat_map(|one| (one + 1..ROLES.len()).map(move |other| (ROLES[one], ROLES[other])));
+    let mut shared = Vec::new();
     for ((one, one_name), (other, other_name)) in pairs {
         let (left, right) = (machine.cpus(one), machine.cpus(other));
-        let shared = left.shared_with(right);
-        if !shared.is_empty() {
-            findings
-                .add(
-                    at,
-                    &[item],
-                    format!("on machine `{}` the roles {one_name} and {other_name} share CPU {shared}", machine.name),
-                )
-                .help(
-                    "give each role its own CPUs, or write `sharing=accepted`: the report then trusts its figures less",
-                );
+        let shared_cpus = left.shared_with(right);
+        if !shared_cpus.is_empty() {
+            shared.push(format!("{one_name} and {other_name} share CPU {shared_cpus}"));
             continue;
         }
         let Some(host) = look.host else { continue };
@@ -61,6 +54,11 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                 .severity(Severity::Warning)
                 .help("keep all roles on one node, or say why not with `allow`");
         }
+    }
+    if !shared.is_empty() {
+        findings
+            .add(at, &[item], format!("on machine `{}` {}", machine.name, shared.join(", ")))
+            .help("give each role its own CPUs, or write `sharing=accepted`: the report then trusts its figures less");
     }
 }
 

@@ -40,7 +40,8 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                 Some(expect) if stream.expect.body.is_empty() => {
                     let bodiless = stream.request.method == "HEAD"
                         || stream.expect.status.iter().all(|status| BODILESS.contains(status));
-                    if !bodiless {
+                    let checked = expect.child("json").is_some() || expect.child("body").is_some();
+                    if !bodiless && !checked {
                         findings
                             .add(
                                 &expect.name_at,

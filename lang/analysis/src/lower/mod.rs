@@ -33,6 +33,17 @@ pub struct Lowered {
     pub dropped: Vec<(String, String)>,
 }
 
+/// Phases that already have an error: what they measure and how their cells map can't be judged.
+#[derive(Debug, Default)]
+pub struct Faulty(BTreeSet<String>);
+
+impl Faulty {
+    /// Whether the phase has an error.
+    pub fn is(&self, phase: &str) -> bool {
+        self.0.contains(phase)
+    }
+}
+
 /// Lowers the study.
 pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problems) -> Lowered {
     let root = subject::root(study);
@@ -62,13 +73,19 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
     rows(study, &plan, problems);
     let dropped = fallen(study);
     let around = Around { study, machine, root: &root, has_probe: plan.probe.is_some() };
-    let phases: Vec<(&Item, Phase)> = study
-        .each("phase")
-        .filter(|item| !dropped.iter().any(|(name, _)| *name == item.key))
-        .filter_map(|item| Some((item, phase::phase(item, &around, problems)?)))
-        .collect();
+    let mut faulty = Faulty::default();
+    let mut phases: Vec<(&Item, Phase)> = Vec::new();
+    for item in study.each("phase").filter(|item| !dropped.iter().any(|(name, _)| *name == item.key)) {
+        let before = problems.len();
+        let lowered = phase::phase(item, &around, problems);
+        if item.broken || problems.len() > before {
+            faulty.0.insert(item.key.clone());
+        }
+        phases.extend(lowered.map(|phase| (item, phase)));
+    }
+    only(study, machine, problems);
     let order = order(&phases, problems);
-    check_phases(study, &plan, &phases, problems);
+    check_phases(study, &plan, &phases, &faulty, problems);
     let mut phases: Vec<Option<(&Item, Phase)>> = phases.into_iter().map(Some).collect();
     for place in order {
         let Some((item, mut phase)) = phases.get_mut(place).and_then(Option::take) else { continue };
@@ -78,8 +95,8 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
         }
         plan.phases.push(phase);
     }
-    publish::agreements(study, &mut plan, &dropped, problems);
-    publish::report(study, &mut plan, &dropped, problems);
+    publish::agreements(study, &mut plan, &dropped, &faulty, problems);
+    publish::report(study, &mut plan, &dropped, &faulty, problems);
     limits(study, machine, &mut plan, &dropped);
     Lowered { plan, dropped }
 }
@@ -130,6 +147,29 @@ fn rows(study: &Study, plan: &Plan, problems: &mut Problems) {
                     format!("its tables are {}; declare another with `holds table=… rows=…`", names::listed(tables)),
                 ),
             );
+        }
+    }
+}
+
+/// Levels that the machine's `only` names and the factor lacks.
+fn only(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problems) {
+    let Some(machine) = machine.filter(|machine| !machine.item.broken) else { return };
+    for only in machine.item.each("only") {
+        let Some(factor) = study.find("factor", &only.key).filter(|factor| !factor.broken) else { continue };
+        let levels: Vec<&Valued> = factor.args.iter().skip(1).collect();
+        for valued in only.args.iter().skip(1) {
+            if !levels.iter().any(|level| level.value == valued.value) {
+                let known = names::listed(levels.iter().map(|level| level.written.as_str()));
+                problems.push(
+                    problem(
+                        &codes::LEVEL_OUT_OF_REACH,
+                        &valued.at,
+                        format!("the factor `{}` has no level {}", only.key, valued.written),
+                    )
+                    .also(factor.name_at.clone(), "the factor")
+                    .help(format!("its levels are {known}")),
+                );
+            }
         }
     }
 }
@@ -211,7 +251,7 @@ fn too_many(item: &Item, phase: &Phase, problems: &mut Problems) {
 }
 
 /// What needs all phases at once: figures that are read, cells that map, variables that have values.
-fn check_phases(study: &Study, plan: &Plan, phases: &[(&Item, Phase)], problems: &mut Problems) {
+fn check_phases(study: &Study, plan: &Plan, phases: &[(&Item, Phase)], faulty: &Faulty, problems: &mut Problems) {
     let find = |name: &str| phases.iter().find(|(_, phase)| phase.name == name).map(|(_, phase)| phase);
     let has_database = plan.database.is_some();
     for (item, phase) in phases {
@@ -222,7 +262,7 @@ fn check_phases(study: &Study, plan: &Plan, phases: &[(&Item, Phase)], problems:
         for node in item.each("gate").chain(item.each("factor")) {
             let Some(of) = phase::figure(node.setting("of")) else { continue };
             let Some(valued) = node.setting("of") else { continue };
-            let Some(source) = find(&of.phase) else { continue };
+            let Some(source) = find(&of.phase).filter(|source| !faulty.is(&source.name)) else { continue };
             if !check_figure(&of, source, has_database, &valued.at, problems) {
                 continue;
             }
@@ -234,14 +274,15 @@ fn check_phases(study: &Study, plan: &Plan, phases: &[(&Item, Phase)], problems:
             // A factor's own levels are what `of` makes, so they can't say which value of it is meant.
             let axes: Vec<&str> =
                 own.iter().copied().filter(|axis| node.kind() != "factor" || *axis != node.key).collect();
-            check_maps(&of, source, phase, &axes, &valued.at, problems);
+            if !faulty.is(&phase.name) {
+                check_maps(&of, source, phase, &axes, &valued.at, problems);
+            }
         }
         for (chosen, node) in phase.with.iter().filter_map(|chosen| Some((chosen, item.keyed("with", &chosen.factor)?)))
         {
             let Some(source) = find(&chosen.from) else { continue };
             let at = node.setting("from").map_or(&node.name_at, |valued| &valued.at);
             let choice = source.choose.as_ref();
-            let source_broken = study.find("phase", &chosen.from).is_none_or(|item| item.broken);
             match choice {
                 Some(choice) if choice.factor == chosen.factor => {
                     let open: Vec<&str> =
@@ -258,7 +299,9 @@ fn check_phases(study: &Study, plan: &Plan, phases: &[(&Item, Phase)], problems:
                         problems.push(problem(&codes::CELLS_DO_NOT_MAP, at, message));
                     }
                 }
-                _ if source_broken => {}
+                // A choice that could not be lowered has its own diagnostic.
+                None if study.find("phase", &chosen.from).is_some_and(|item| item.child("choose").is_some()) => {}
+                _ if faulty.is(&chosen.from) => {}
                 _ => {
                     let message = format!("phase `{}` chooses no `{}`", chosen.from, chosen.factor);
                     problems.push(

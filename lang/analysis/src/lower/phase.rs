@@ -8,7 +8,10 @@ use plan::{
 
 use super::subject::sql_file;
 use super::workload::place;
+use syntax::Location;
+
 use crate::check::machine::Chosen as ChosenMachine;
+use crate::check::references::inside;
 use crate::codes;
 use crate::names;
 use crate::problems::{Problems, problem};
@@ -26,6 +29,11 @@ pub struct Around<'a> {
     pub root: &'a str,
     /// Whether the study has a probe.
     pub has_probe: bool,
+}
+
+/// Where to report a problem of `node`: on the node itself, or on the phase where the node came from a definition.
+fn own<'a>(item: &'a Item, node: &'a Item) -> &'a Location {
+    if inside(&item.at, &node.name_at) { &node.name_at } else { &item.name_at }
 }
 
 /// The phases that a phase reads, in the order of its text, each once.
@@ -92,7 +100,7 @@ pub fn phase(item: &Item, around: &Around<'_>, problems: &mut Problems) -> Optio
     };
     loops(item, &phase, problems);
     phase.estimates = item.each("estimate").filter_map(estimate).collect();
-    phase.choose = choose(item, &phase, problems);
+    phase.choose = choose(item, &phase, around, problems);
     Some(phase)
 }
 
@@ -113,7 +121,7 @@ fn procedure(item: &Item, around: &Around<'_>, problems: &mut Problems) -> Optio
         (Some(load), None) => lower_load(item, load, around, problems).map(Procedure::Load),
         (None, Some(pgbench)) => lower_pgbench(pgbench, around, problems).map(Procedure::Pgbench),
         (None, None) => {
-            if !item.broken {
+            if !item.broken && !item.key.is_empty() {
                 problems.push(
                     problem(&codes::MEASURES_NOTHING, &item.name_at, format!("phase `{}` measures nothing", item.key))
                         .help("write `load …` or `pgbench …`, or amend a definition that has one: `like=saturation`"),
@@ -168,7 +176,7 @@ fn lower_load(item: &Item, load: &Item, around: &Around<'_>, problems: &mut Prob
                 problems.push(
                     problem(
                         &codes::MISSING,
-                        &load.name_at,
+                        own(item, load),
                         format!("phase `{}` has no traffic: the study has no workload", item.key),
                     )
                     .help("write a `workload` with a `stream`"),
@@ -181,7 +189,7 @@ fn lower_load(item: &Item, load: &Item, around: &Around<'_>, problems: &mut Prob
             problems.push(
                 problem(
                     &codes::MISSING,
-                    &load.name_at,
+                    own(item, load),
                     format!("phase `{}` does not say which traffic it sends", item.key),
                 )
                 .help(format!("write `workload=` in `load`; there is {all}")),
@@ -252,6 +260,7 @@ fn axes(item: &Item, procedure: &Procedure, around: &Around<'_>, problems: &mut 
             problems.push(problem(&codes::LEVEL_TWICE, &valued.at, message));
             continue;
         }
+        let before = problems.len();
         let levels: Vec<Level> = if factor == "candidate" {
             around.study.names("candidate").map(|name| Level::Word(name.to_owned())).collect()
         } else {
@@ -260,8 +269,12 @@ fn axes(item: &Item, procedure: &Procedure, around: &Around<'_>, problems: &mut 
                 None => continue,
             }
         };
-        let levels = restrict(factor, levels, around);
-        if levels.is_empty() && !around.study.wounded {
+        let told = problems.len() > before;
+        let restricted = restrict(factor, levels.clone(), around);
+        // `only` that leaves nothing names levels that the factor lacks, which is told where it is written.
+        let emptied = restricted.is_empty() && !levels.is_empty();
+        let levels = restricted;
+        if levels.is_empty() && !around.study.wounded && !told && !emptied {
             let broken = around.study.each("candidate").chain(around.study.each("factor")).any(|item| item.broken);
             if !broken {
                 let message = if factor == "candidate" {
@@ -502,7 +515,7 @@ fn loops(item: &Item, phase: &Phase, problems: &mut Problems) {
     }
     let mut refuse = |node: &Item, what: &str, needs: &str| {
         let message = format!("`{what}` needs {needs}, and phase `{}` has none", item.key);
-        problems.push(problem(&codes::CONTRADICTION, &node.name_at, message).help(format!("remove `{what}`")));
+        problems.push(problem(&codes::CONTRADICTION, own(item, node), message).help(format!("remove `{what}`")));
     };
     if !open {
         for node in item.each("carried").chain(item.each("publish")) {
@@ -519,25 +532,23 @@ fn loops(item: &Item, phase: &Phase, problems: &mut Problems) {
     if !is_load && let Some(gate) = item.keyed("gate", "generator-probe") {
         refuse(gate, "gate generator-probe", "a load");
     }
-    // A bound is a bound over rates.
+    // A bound is a bound over rates, between those that were carried and those that were not.
     if open && let Some(publish) = item.child("publish") {
-        let rate_axis = match &phase.procedure {
-            Procedure::Load(load) => match &load.rate {
-                Some(Rate::Factor(factor)) => phase.axes.iter().any(|axis| axis.factor == *factor),
-                _ => false,
-            },
-            Procedure::Pgbench(_) => false,
-        };
-        if !rate_axis {
+        if item.child("carried").is_none() {
+            refuse(publish, "publish relevant-lower-bound", "conditions for a carried rate (`carried …`)");
+        } else if super::figures::rate_factor(phase).is_none() && rate_is_known(item, phase) {
             refuse(publish, "publish relevant-lower-bound", "a factor of rates that it varies");
         }
     }
-    if item.child("publish").is_some()
-        && item.child("carried").is_none()
-        && open
-        && let Some(publish) = item.child("publish")
-    {
-        refuse(publish, "publish relevant-lower-bound", "conditions for a carried rate (`carried …`)");
+}
+
+/// Whether the rate is a figure or a factor that exists; one that doesn't has its own diagnostic.
+fn rate_is_known(item: &Item, phase: &Phase) -> bool {
+    match &phase.procedure {
+        Procedure::Load(LoadProcedure { rate: Some(Rate::Factor(factor)), .. }) => {
+            item.keyed("factor", factor).is_some() || phase.with.iter().any(|chosen| chosen.factor == *factor)
+        }
+        _ => true,
     }
 }
 
@@ -552,7 +563,7 @@ fn estimate(item: &Item) -> Option<Estimate> {
     Some(Estimate { metric: Metric::from_name(&item.key)?, by })
 }
 
-fn choose(item: &Item, phase: &Phase, problems: &mut Problems) -> Option<Choice> {
+fn choose(item: &Item, phase: &Phase, around: &Around<'_>, problems: &mut Problems) -> Option<Choice> {
     let node = item.child("choose")?;
     let argument = node.args.first()?;
     let factor = argument.text()?.to_owned();
@@ -561,6 +572,13 @@ fn choose(item: &Item, phase: &Phase, problems: &mut Problems) -> Option<Choice>
         _ => return None,
     };
     let axes: Vec<&str> = phase.axes.iter().map(|axis| axis.factor.as_str()).collect();
+    // A factor that does not exist has its own diagnostic.
+    let known = factor == "candidate"
+        || around.study.find("factor", &factor).is_some()
+        || item.keyed("factor", &factor).is_some();
+    if !known {
+        return None;
+    }
     if !axes.contains(&factor.as_str()) && !item.broken {
         problems.push(
             problem(

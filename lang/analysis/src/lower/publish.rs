@@ -2,9 +2,9 @@
 
 use plan::{Agreement, Level, Metric, MetricRef, Phase, Plan, ReportItem};
 
-use super::check_figure;
 use super::figures;
 use super::phase::figure;
+use super::{Faulty, check_figure};
 use crate::codes;
 use crate::names;
 use crate::problems::{Problems, problem};
@@ -16,14 +16,20 @@ fn reason<'a>(phase: &str, dropped: &'a [(String, String)]) -> Option<&'a str> {
 }
 
 /// The agreements. One whose phase fell away is kept and says that it is not checked.
-pub fn agreements(study: &Study, plan: &mut Plan, dropped: &[(String, String)], problems: &mut Problems) {
+pub fn agreements(
+    study: &Study,
+    plan: &mut Plan,
+    dropped: &[(String, String)],
+    faulty: &Faulty,
+    problems: &mut Problems,
+) {
     let mut lowered = Vec::new();
     for item in study.each("agreement") {
         let Some(between) = item.child("between") else { continue };
         let (Some(left), Some(right)) = (figure(between.args.first()), figure(between.args.get(1))) else { continue };
         let Some(within) = between.ratio("within") else { continue };
         let not_checked = [&left, &right].into_iter().find_map(|of| reason(&of.phase, dropped)).map(str::to_owned);
-        if not_checked.is_none() {
+        if not_checked.is_none() && !faulty.is(&left.phase) && !faulty.is(&right.phase) {
             check_agreement(between, &left, &right, plan, problems);
         }
         lowered.push(Agreement { name: item.key.clone(), left, right, within, not_checked });
@@ -61,22 +67,22 @@ fn check_agreement(between: &Item, left: &MetricRef, right: &MetricRef, plan: &P
         [(left, left_phase, right, right_phase, places[0]), (right, right_phase, left, left_phase, places[1])]
     {
         let own = figures::axes(other, other_of.metric);
-        let chosen_by_self: Vec<&str> = own.clone();
-        super::check_maps(of, source, other, &chosen_by_self, &valued.at, problems);
+        super::check_maps(of, source, other, &own, &valued.at, problems);
     }
 }
 
 /// The report. Items whose phase fell away are dropped; the limits say so.
-pub fn report(study: &Study, plan: &mut Plan, dropped: &[(String, String)], problems: &mut Problems) {
+pub fn report(study: &Study, plan: &mut Plan, dropped: &[(String, String)], faulty: &Faulty, problems: &mut Problems) {
     let Some(report) = study.only("report") else { return };
     let mut items = Vec::new();
     for item in &report.children {
-        if item.broken || item.kind() == "allow" {
+        let reads = figure(item.setting("of")).map(|of| of.phase).or_else(|| item.text("of").map(str::to_owned));
+        if item.broken || item.kind() == "allow" || reads.is_some_and(|phase| faulty.is(&phase)) {
             continue;
         }
         let lowered = match item.kind() {
             "capacity-plan" => capacity_plan(study, item, plan, dropped, problems),
-            _ => laid_out(item, plan, dropped, problems),
+            _ => laid_out(study, item, plan, dropped, problems),
         };
         match lowered {
             Laid::Item(item) => items.push(item),
@@ -106,7 +112,7 @@ fn heading(item: &Item) -> String {
 }
 
 /// Tables and charts.
-fn laid_out(item: &Item, plan: &Plan, dropped: &[(String, String)], problems: &mut Problems) -> Laid {
+fn laid_out(study: &Study, item: &Item, plan: &Plan, dropped: &[(String, String)], problems: &mut Problems) -> Laid {
     let Some(of) = figure(item.setting("of")) else { return Laid::Refused };
     if let Some(why) = reason(&of.phase, dropped) {
         return Laid::Dropped(why.to_owned());
@@ -124,6 +130,12 @@ fn laid_out(item: &Item, plan: &Plan, dropped: &[(String, String)], problems: &m
         let Some(valued) = item.setting(name) else { continue };
         let Some(factor) = valued.text() else { continue };
         if !axes.contains(&factor) {
+            // A factor that does not exist has its own diagnostic.
+            let local = study.each("phase").flat_map(|phase| phase.each("factor"));
+            let known = factor == "candidate" || study.each("factor").chain(local).any(|item| item.key == factor);
+            if !known {
+                return Laid::Refused;
+            }
             let message = format!("`{of}` does not vary with `{factor}`");
             problems.push(
                 problem(&codes::NOT_AN_AXIS, &valued.at, message)

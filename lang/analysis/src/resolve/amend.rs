@@ -10,9 +10,13 @@ use crate::value::Valued;
 /// `over` written over `base`.
 pub fn amend(base: Item, over: Item, problems: &mut Problems) -> Item {
     if over.mode == Mode::Replace {
-        return Item { mode: Mode::Amend, ..over };
+        return plain(over, problems);
     }
     let mut item = base;
+    // Problems speak of the node that amends, not of the definition underneath.
+    if !over.key.is_empty() {
+        item.key.clone_from(&over.key);
+    }
     for without in &over.without {
         remove(&mut item, without, problems);
     }
@@ -57,15 +61,29 @@ pub fn amend(base: Item, over: Item, problems: &mut Problems) -> Item {
                 let old = std::mem::replace(&mut item.children[place], child.clone());
                 item.children[place] = amend(old, child, problems);
             }
-            (None, _) => item.children.push(Item { mode: Mode::Amend, ..child }),
+            (None, _) => item.children.push(plain(child, problems)),
         }
     }
     item.broken |= over.broken;
     item.at = over.at;
     item.name_at = over.name_at;
-    item.key = if over.key.is_empty() { item.key } else { over.key };
     item.via.extend(over.via);
     item.doc = over.doc.or(item.doc);
+    item
+}
+
+/// A node that amends nothing: what it would remove isn't there.
+pub fn plain(mut item: Item, problems: &mut Problems) -> Item {
+    item.mode = Mode::Amend;
+    for without in std::mem::take(&mut item.without) {
+        nothing_to_remove(&item, &without.kind, &without.key, &without.at, problems);
+    }
+    let (gone, kept): (Vec<Item>, Vec<Item>) =
+        std::mem::take(&mut item.children).into_iter().partition(|child| child.mode == Mode::Remove);
+    item.children = kept.into_iter().map(|child| plain(child, problems)).collect();
+    for child in gone {
+        nothing_to_remove(&item, child.kind(), &child.key, &child.name_at, problems);
+    }
     item
 }
 

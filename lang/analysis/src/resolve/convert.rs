@@ -10,11 +10,8 @@ use super::read::{Reader, node_kinds};
 use crate::codes;
 use crate::names;
 use crate::problems::problem;
-use crate::schema::{self, ALLOW, Argument, Count, FILE, NodeSpec, PROFILE, Setting, Variant, WITHOUT};
+use crate::schema::{self, ALLOW, Argument, Count, FILE, NodeSpec, PROFILE, Setting, Type, Variant, WITHOUT};
 use crate::value::{Value, Valued};
-
-/// Places of syntax errors in a source, sorted: what stands around them may be misread.
-pub type Wounds = Vec<syntax::Span>;
 
 /// What a top-level node turned out to be.
 pub enum Top {
@@ -30,14 +27,14 @@ pub enum Top {
 
 impl Reader<'_> {
     /// Converts a top-level node; `None` where the schema doesn't know it (which is reported).
-    pub fn top(&mut self, node: Node<'_>, wounds: &Wounds) -> Option<Top> {
+    pub fn top(&mut self, node: Node<'_>) -> Option<Top> {
         let name = node.name();
         match &*name {
-            "define" => self.define(node, wounds).map(Top::Define),
-            "profile" => Some(Top::Profile(self.profile(node, wounds))),
+            "define" => self.define(node).map(Top::Define),
+            "profile" => Some(Top::Profile(self.profile(node))),
             _ => {
                 let spec = self.child_spec(&FILE, node, &name)?;
-                let item = self.item(node, spec, 0, wounds);
+                let item = self.item(node, spec, 0);
                 Some(if spec.name == "use" { Top::Use(item) } else { Top::Node(item) })
             }
         }
@@ -58,7 +55,7 @@ impl Reader<'_> {
                 .iter()
                 .map(|child| child.name)
                 .chain(parent.settings.iter().map(|setting| setting.name))
-                .chain(["allow"].into_iter().filter(|_| parent.is_scope()));
+                .chain(["allow"].into_iter().filter(|_| parent.is_scope() && !is_file));
             let at = self.at(node.name_span());
             let near = names::nearest(name, known.clone());
             let homes = schema::homes(name);
@@ -79,7 +76,7 @@ impl Reader<'_> {
     }
 
     /// `define KIND NAME …`: the node of that kind, shifted by one argument.
-    fn define(&mut self, node: Node<'_>, wounds: &Wounds) -> Option<Item> {
+    fn define(&mut self, node: Node<'_>) -> Option<Item> {
         let at = self.at(node.name_span());
         let Some(kind) = node.argument(0) else {
             self.problems.push(
@@ -101,12 +98,12 @@ impl Reader<'_> {
             self.problems.push(problem(&codes::MISSING, &at, "`define` has no name").help(help));
             return None;
         }
-        Some(self.item(node, spec, 1, wounds))
+        Some(self.item(node, spec, 1))
     }
 
     /// `profile NAME { … }`: its children are top-level nodes that amend.
-    fn profile(&mut self, node: Node<'_>, wounds: &Wounds) -> Item {
-        let mut item = self.head(node, &PROFILE, 0, wounds);
+    fn profile(&mut self, node: Node<'_>) -> Item {
+        let mut item = self.head(node, &PROFILE, 0);
         let mut seen = BTreeMap::new();
         for child in node.children() {
             let name = child.name();
@@ -124,7 +121,7 @@ impl Reader<'_> {
             }
             match self.child_spec(&FILE, child, &name) {
                 Some(spec) => {
-                    let child = self.item(child, spec, 0, wounds);
+                    let child = self.item(child, spec, 0);
                     self.add(&mut item, child, &mut seen);
                 }
                 None => item.broken = true,
@@ -134,8 +131,8 @@ impl Reader<'_> {
     }
 
     /// Converts a node whose spec is known. `skip` leading arguments belong to `define`.
-    pub fn item(&mut self, node: Node<'_>, spec: &'static NodeSpec, skip: usize, wounds: &Wounds) -> Item {
-        let mut item = self.head(node, spec, skip, wounds);
+    pub fn item(&mut self, node: Node<'_>, spec: &'static NodeSpec, skip: usize) -> Item {
+        let mut item = self.head(node, spec, skip);
         let mut seen = BTreeMap::new();
         for child in node.children() {
             let name = child.name();
@@ -157,7 +154,7 @@ impl Reader<'_> {
             } else {
                 match self.child_spec(spec, child, &name) {
                     Some(child_spec) => {
-                        let child = self.item(child, child_spec, 0, wounds);
+                        let child = self.item(child, child_spec, 0);
                         self.add(&mut item, child, &mut seen);
                     }
                     None => item.broken = true,
@@ -169,10 +166,9 @@ impl Reader<'_> {
     }
 
     /// Everything of a node but its children.
-    fn head(&mut self, node: Node<'_>, spec: &'static NodeSpec, skip: usize, wounds: &Wounds) -> Item {
+    fn head(&mut self, node: Node<'_>, spec: &'static NodeSpec, skip: usize) -> Item {
         let span = node.span();
-        let first = wounds.partition_point(|wound| wound.end < span.start);
-        let wounded = wounds.get(first).is_some_and(|wound| wound.start <= span.end);
+        let wounded = self.is_wounded(span);
         let name_span =
             if skip > 0 { node.argument(skip).map_or(node.name_span(), Entry::value_span) } else { node.name_span() };
         let mut item = Item {
@@ -235,7 +231,10 @@ impl Reader<'_> {
             let rest = spec.rest.or(item.variant.and_then(|variant| variant.rest));
             match spec.arguments.get(index).copied().or(rest) {
                 Some(Argument { name, ty, .. }) => {
-                    let what = format!("`{}`'s {name}", spec.name);
+                    let what = match ty {
+                        Type::Word(_) => format!("`{}`", spec.name),
+                        _ => format!("`{}`'s {name}", spec.name),
+                    };
                     let valued = self.read(entry, ty, &what);
                     item.broken |= valued.is_unknown();
                     item.args.push(valued);
@@ -354,7 +353,7 @@ impl Reader<'_> {
     }
 
     fn missing_value(&mut self, node: Node<'_>, what: &str, item: &mut Item) {
-        if !item.broken {
+        if !node.broken() && !self.is_wounded(node.span()) {
             let at = self.at(node.name_span());
             self.problems.push(problem(&codes::MISSING, &at, format!("{what} has no value")));
         }

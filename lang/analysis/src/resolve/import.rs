@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use syntax::{Label, Location, Severity, SourceId, Sources};
 
-use super::convert::{Top, Wounds};
+use super::convert::Top;
 use super::item::Item;
 use super::read::{Reader, label};
 use crate::codes;
@@ -60,7 +60,7 @@ fn read(
     imported.sources.push(id.clone());
     path.push(id.clone());
     let parsed = syntax::parse(text);
-    let mut wounds: Wounds = Vec::new();
+    let mut wounds: Vec<syntax::Span> = Vec::new();
     for found in &parsed.problems {
         let diagnostic = found.in_source(id);
         // A bare quantity is reported and still has its value: nothing around it is misread.
@@ -73,8 +73,8 @@ fn read(
     imported.wounded |= parsed.problems.iter().any(|found| hides(found.in_source(id).name));
     let mut nodes = Vec::new();
     for node in parsed.tree.nodes() {
-        let mut reader = Reader { sources, source: id.clone(), problems, files: &mut imported.files };
-        match reader.top(node, &wounds) {
+        let mut reader = Reader { sources, source: id.clone(), problems, files: &mut imported.files, wounds: &wounds };
+        match reader.top(node) {
             Some(Top::Use(item)) => follow(sources, id, &item, path, imported, problems),
             Some(Top::Define(item)) => imported.definitions.push(item),
             Some(Top::Profile(item)) => imported.profiles.push(item),

@@ -6,7 +6,7 @@ mod import;
 pub mod item;
 pub mod read;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use syntax::{Location, SourceId, Sources};
 
@@ -38,6 +38,7 @@ pub struct Study {
     pub wounded: bool,
     /// The study's own source.
     pub source: Option<SourceId>,
+    named: BTreeSet<(&'static str, String)>,
     index: BTreeMap<(&'static str, String), usize>,
 }
 
@@ -87,7 +88,15 @@ pub fn resolve(
     study.definitions = unique(std::mem::take(&mut imported.definitions), "definition of ", problems);
     study.profiles = unique(std::mem::take(&mut imported.profiles), "", problems);
     let nodes = unique(std::mem::take(&mut imported.nodes), "", problems);
+    study.named = nodes.iter().map(|item| (item.kind(), item.key.clone())).collect();
     for item in nodes {
+        if item.mode != Mode::Amend {
+            let message = format!("{} stands at the top level, where it amends nothing", item.described());
+            problems.push(
+                problem(&codes::UNKNOWN_ANNOTATION, &item.name_at, message)
+                    .help("`(replace)` and `(remove)` belong into a profile, or into a node that amends another"),
+            );
+        }
         let item = expand(item, &mut study, &mut Vec::new(), problems);
         study.nodes.push(item);
     }
@@ -123,7 +132,7 @@ fn unique(items: Vec<Item>, of: &str, problems: &mut Problems) -> Vec<Item> {
 
 /// The item with what its `like` names underneath.
 fn expand(item: Item, study: &mut Study, path: &mut Vec<String>, problems: &mut Problems) -> Item {
-    let Some(like) = item.setting("like").cloned() else { return item };
+    let Some(like) = item.setting("like").cloned() else { return amend::plain(item, problems) };
     let Some(name) = like.text().map(str::to_owned) else { return item };
     let kind = item.kind();
     let identity = format!("{kind} {name}");
@@ -167,7 +176,7 @@ fn unknown_definition(item: &Item, at: &Location, name: &str, study: &Study, pro
     if let Some(other) = other {
         diagnostic = diagnostic.also(other.name_at.clone(), format!("this defines a {}", other.kind()));
     }
-    let is_node = study.nodes.iter().any(|known| known.kind() == kind && known.key == name);
+    let is_node = study.named.contains(&(kind, name.to_owned()));
     diagnostic = diagnostic.help(if is_node {
         format!("`{name}` is a {kind} of the study; only definitions can be amended: write `define {kind} …`")
     } else if same.is_empty() {

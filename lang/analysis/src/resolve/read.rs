@@ -6,7 +6,7 @@ use syntax::{Applicability, Diagnostic, Entry, Fix, Label, Location, SourceId, S
 use crate::codes::{self, CodeInfo};
 use crate::names;
 use crate::problems::{Problems, problem};
-use crate::schema::{FILE, Kind, Type, WITHOUT, Word};
+use crate::schema::{DEFINE, FILE, Kind, PROFILE, STUDY, Type, USE, Word};
 use crate::value::units::{self, UnitProblem};
 use crate::value::{Template, Value, Valued, condition, text};
 
@@ -20,6 +20,8 @@ pub struct Reader<'a> {
     pub problems: &'a mut Problems,
     /// Files that were read through values (SQL, scripts).
     pub files: &'a mut Vec<SourceId>,
+    /// Places of syntax errors, sorted: what stands around them may be misread.
+    pub wounds: &'a [Span],
 }
 
 /// A value's diagnostic, as an early return.
@@ -29,6 +31,12 @@ impl Reader<'_> {
     /// The place of a span in this source.
     pub fn at(&self, span: Span) -> Location {
         Location::new(&self.source, span)
+    }
+
+    /// Whether a syntax error lies inside.
+    pub fn is_wounded(&self, span: Span) -> bool {
+        let first = self.wounds.partition_point(|wound| wound.end < span.start);
+        self.wounds.get(first).is_some_and(|wound| wound.start <= span.end)
     }
 
     /// The entry's value as `ty`; `what` names it in diagnostics, such as "`for`".
@@ -161,6 +169,9 @@ impl Reader<'_> {
                 }
             }
             Type::Word(words) => self.word(entry, what, words, string),
+            Type::Cpus if string.is_empty() => {
+                Err(self.refuse(&codes::MALFORMED, entry, format!("{what} is an empty CPU set")))
+            }
             Type::Cpus => string.parse().map(Value::Cpus).map_err(|why: plan::cpus::NotACpuSet| {
                 Box::new(
                     problem(&codes::MALFORMED, &self.at(entry.value_span()), format!("{what} is no CPU set: {why}"))
@@ -532,9 +543,10 @@ fn is_json_path(text: &str) -> bool {
     true
 }
 
-/// Kinds that `without` and `define` may name, for suggestions.
+/// Kinds that a profile's `without` may name, for suggestions.
 pub fn node_kinds() -> impl Iterator<Item = &'static str> + Clone {
-    FILE.children.iter().map(|child| child.name).filter(|name| *name != WITHOUT.name)
+    let kept = [STUDY.name, USE.name, DEFINE.name, PROFILE.name];
+    FILE.children.iter().map(|child| child.name).filter(move |name| !kept.contains(name))
 }
 
 /// A label without text.

@@ -106,7 +106,7 @@ pub static REPEAT: NodeSpec = NodeSpec {
     doc: "How many valid repetitions each cell gets, and in which order. A void repetition is measured again until \
           `at-most` is reached.",
     example: "repeat 6 at-most=12 order=blocks",
-    arguments: &[argument("valid", Type::Integer(1, 10_000), "Valid repetitions.")],
+    arguments: &[argument("count", Type::Integer(1, 10_000), "Valid repetitions.")],
     settings: &[
         setting(
             "at-most",

@@ -346,7 +346,7 @@ impl NodeSpec {
 }
 
 /// `study`: what the study is about.
-static STUDY: NodeSpec = NodeSpec {
+pub static STUDY: NodeSpec = NodeSpec {
     name: "study",
     doc: "What the study is about. Exactly one, in the study's own file.",
     example: "study capacity { title \"Requests per core\"; question \"How much does each candidate carry?\" }",

@@ -1,10 +1,10 @@
 //! What the tests share: sources on the repository's disk, a small clean study, printing of diagnostics.
-#![expect(clippy::disallowed_methods, reason = "tests read the repository's own files")]
+#![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use analysis::stdlib;
+use analysis::{Host, Listening, stdlib};
 use syntax::{Diagnostic, Directory, LineIndex, MemorySources, Missing, SourceId, Sources, join};
 
 /// The repository.
@@ -63,6 +63,58 @@ pub fn memory(study: &str) -> MemorySources {
         sources.set(name, *text);
     }
     sources
+}
+
+/// A small study without a single diagnostic. Examples and suites replace and add nodes.
+pub const BASE: &str = r#"study demo {
+    title "A demonstration"
+    question "How fast is it?"
+}
+use "std/http"
+machine bench { cpus candidate="0" database="1" load="2" }
+factor cores 1
+probe nginx { process builtin; listen 8090; ready GET="/" within="10s" }
+candidate app { image "app:1"; listen 8080; ready GET="/" }
+workload mixed { stream read { GET "/"; expect 200 { body "ok" } } }
+phase sweep like=saturation { over candidate cores }
+phase ceiling like=saturation { over candidate cores; gate generator-probe of=sweep.throughput; repeat 6 }
+agreement phases { between ceiling.throughput sweep.throughput within="5%" }
+report { table "Ceiling" of=ceiling.throughput rows=candidate columns=cores }
+"#;
+
+/// The base study with the nodes of `part` in it: a node of the same kind and name is replaced, others are added. The
+/// part comes first, so that its lines keep their numbers.
+pub fn around(part: &str) -> String {
+    let kinds = ["study", "report", "contract"];
+    let identity = |node: &syntax::Node<'_>| {
+        let name = node.name().into_owned();
+        let key = match kinds.contains(&name.as_str()) {
+            true => String::new(),
+            false => node.argument(0).map_or(String::new(), |entry| entry.value_text().to_owned()),
+        };
+        (name, key)
+    };
+    let own = syntax::parse(Arc::from(part));
+    let taken: Vec<(String, String)> = own.tree.nodes().map(|node| identity(&node)).collect();
+    let base = syntax::parse(Arc::from(BASE));
+    let mut study = format!("{}\n", part.trim_end());
+    for node in base.tree.nodes().filter(|node| !taken.contains(&identity(node))) {
+        study.push_str(node.span().of(BASE));
+        study.push('\n');
+    }
+    study
+}
+
+/// A host of four CPUs with sshd, on which the base study runs.
+pub fn host() -> Host {
+    Host {
+        cpus: "0-3".parse().expect("a CPU set"),
+        memory_bytes: Some(8 << 30),
+        open_files: Some(1_024),
+        ephemeral_ports: Some((32_768, 60_999)),
+        listening: vec![Listening { port: 22, holder: "sshd (pid 812)".to_owned() }],
+        ..Host::default()
+    }
 }
 
 /// A diagnostic in one line: `3:14 E0301 unknown-node: …`.
