@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use journal::{Counters, Histogram, RepetitionFacts};
+use journal::{Counters, RepetitionFacts};
 use plan::{CpuSet, Level, Metric, Phase, Plan, Procedure};
 
 use crate::judgement::{CpuPace, QuietTime};
+use crate::latency::{Latency, Summary, witness};
 use crate::words;
 
 /// Values and, for the metrics that this kind of phase yields, why one is missing.
@@ -30,9 +31,6 @@ impl Derived {
         }
     }
 }
-
-/// The confidence at which a percentile has to be supported by its number of answers.
-pub(crate) const PERCENTILE_CONFIDENCE: f64 = 0.99;
 
 /// The metrics that a phase of this kind yields, in the order of the figures.
 pub(crate) fn metrics_of(phase: &Phase) -> Vec<Metric> {
@@ -114,17 +112,6 @@ pub(crate) fn paces(
         .collect()
 }
 
-/// The witness's samples, each at the middle of its bucket.
-pub(crate) fn witness(samples: &Histogram) -> stats::Witness {
-    stats::Witness::new(samples.buckets.iter().filter(|(index, _)| *index < MAX_BUCKET).map(|&(index, count)| {
-        let (low, high) = Histogram::bounds(index);
-        (f64::midpoint(low as f64, high as f64), count)
-    }))
-}
-
-/// No value of 64 bits falls into this bucket or a later one.
-const MAX_BUCKET: u32 = Histogram::index(u64::MAX) + 1;
-
 /// One pace for all of the candidate's CPUs: each weighted by how busy it was, or all alike where that is not known.
 pub(crate) fn joint_pace(facts: &RepetitionFacts, paces: &BTreeMap<u32, CpuPace>, cpus: &CpuSet) -> Option<f64> {
     if cpus.is_empty() || cpus.cpus().iter().any(|cpu| !paces.contains_key(cpu)) {
@@ -154,34 +141,14 @@ pub(crate) fn answers(facts: &RepetitionFacts) -> Option<u64> {
     Some(load.streams.iter().fold(0u64, |sum, stream| sum.saturating_add(stream.census.ok)))
 }
 
-/// The histograms of all streams, merged. `None` where a stream has none.
-pub(crate) fn merged<'a>(histograms: impl Iterator<Item = Option<&'a Histogram>>) -> Option<Histogram> {
-    let mut all = Histogram::default();
-    for histogram in histograms {
-        merge(&mut all, histogram?);
-    }
-    Some(all)
-}
-
-/// As [`Histogram::merge`], but saturating: a journal that was tampered with must not end the program.
-pub(crate) fn merge(into: &mut Histogram, other: &Histogram) {
-    if into.count.checked_add(other.count).is_none() || into.sum_ns.checked_add(other.sum_ns).is_none() {
-        return;
-    }
-    let fits = |histogram: &Histogram| {
-        histogram.buckets.iter().all(|(index, _)| *index < MAX_BUCKET)
-            && histogram.buckets.iter().try_fold(0u64, |sum, (_, count)| sum.checked_add(*count)).is_some()
-    };
-    if fits(into) && fits(other) {
-        let total = |histogram: &Histogram| histogram.buckets.iter().map(|(_, count)| count).sum::<u64>();
-        if total(into).checked_add(total(other)).is_some() {
-            into.merge(other);
-        }
-    }
-}
-
 /// Every value that the facts give.
-pub(crate) fn derive(phase: &Phase, facts: &RepetitionFacts, paces: &BTreeMap<u32, CpuPace>, cpus: &CpuSet) -> Derived {
+pub(crate) fn derive(
+    phase: &Phase,
+    facts: &RepetitionFacts,
+    latency: &Latency,
+    paces: &BTreeMap<u32, CpuPace>,
+    cpus: &CpuSet,
+) -> Derived {
     let mut derived = Derived::default();
     let seconds = facts.window.seconds();
     if seconds <= 0.0 {
@@ -192,7 +159,7 @@ pub(crate) fn derive(phase: &Phase, facts: &RepetitionFacts, paces: &BTreeMap<u3
     }
     match &phase.procedure {
         Procedure::Pgbench(_) => derive_pgbench(&mut derived, facts),
-        Procedure::Load(load) => derive_load(&mut derived, facts, seconds, load.rate.is_some(), paces, cpus),
+        Procedure::Load(load) => derive_load(&mut derived, facts, latency, seconds, load.rate.is_some(), paces, cpus),
     }
     let database_cpu = cpu_ns(facts.database.as_ref(), "database");
     derived.put(Metric::DatabaseCoresUsed, database_cpu.map(|ns| ns / 1e9 / seconds));
@@ -216,6 +183,7 @@ fn derive_pgbench(derived: &mut Derived, facts: &RepetitionFacts) {
 fn derive_load(
     derived: &mut Derived,
     facts: &RepetitionFacts,
+    latency: &Latency,
     seconds: f64,
     open: bool,
     paces: &BTreeMap<u32, CpuPace>,
@@ -256,16 +224,13 @@ fn derive_load(
         Metric::Memory,
         memory.map(|bytes| bytes as f64).ok_or_else(|| "the candidate's memory could not be read".to_owned()),
     );
-    let service = merged(load.streams.iter().map(|stream| Some(&stream.service)));
-    derived.put(Metric::ServiceP50, percentile(service.as_ref(), 0.5));
-    derived.put(Metric::ServiceP99, percentile(service.as_ref(), 0.99));
-    derived
-        .put(Metric::TtfbP99, percentile(merged(load.streams.iter().map(|stream| Some(&stream.ttfb))).as_ref(), 0.99));
+    derived.put(Metric::ServiceP50, Summary::p50_ms(latency.service.as_ref()));
+    derived.put(Metric::ServiceP99, Summary::p99_ms(latency.service.as_ref()));
+    derived.put(Metric::TtfbP99, Summary::p99_ms(latency.ttfb.as_ref()));
     if open {
-        let corrected = merged(load.streams.iter().map(|stream| stream.corrected.as_ref()));
-        for (metric, q) in [(Metric::CorrectedP50, 0.5), (Metric::CorrectedP99, 0.99), (Metric::CorrectedP999, 0.999)] {
-            derived.put(metric, percentile(corrected.as_ref(), q));
-        }
+        derived.put(Metric::CorrectedP50, Summary::p50_ms(latency.corrected.as_ref()));
+        derived.put(Metric::CorrectedP99, Summary::p99_ms(latency.corrected.as_ref()));
+        derived.put(Metric::CorrectedP999, Summary::p999_ms(latency.corrected.as_ref()));
         let due = load.streams.iter().fold(0u64, |sum, stream| sum.saturating_add(stream.census.due));
         derived.put(
             Metric::Achieved,
@@ -296,20 +261,4 @@ pub(crate) fn cpu_ns(counters: Option<&Counters>, role: &str) -> Result<f64, Str
             words::count(end.cpu_ns)
         )),
     }
-}
-
-/// A percentile in ms, where the number of answers supports it: with as few as `least_answers`, a share q in time could
-/// still be shown at 99 % confidence.
-fn percentile(histogram: Option<&Histogram>, q: f64) -> Result<f64, String> {
-    let histogram = histogram.ok_or_else(|| "a stream left no histogram".to_owned())?;
-    let name = words::number(q * 100.0);
-    let least = stats::slo::least_answers(0, q, PERCENTILE_CONFIDENCE).unwrap_or(u64::MAX);
-    if histogram.count < least {
-        return Err(format!(
-            "p{name} needs at least {} answers, there were {}",
-            words::count(least),
-            words::count(histogram.count)
-        ));
-    }
-    histogram.quantile_ns(q).map(|ns| ns as f64 / 1e6).ok_or_else(|| format!("p{name} of no answers"))
 }

@@ -7,7 +7,7 @@ use journal::{
 };
 use plan::{ContentHash, Plan, StepKind};
 
-use crate::derive::merge;
+use crate::latency::{Latency, merge};
 
 /// What a run's events say. Fold them in with [`Evidence::take`], in the journal's order.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -43,8 +43,24 @@ pub(crate) struct Attempt {
 pub(crate) enum AttemptEnd {
     /// Not yet, or the run was killed within it.
     Open,
-    Measured(Box<RepetitionFacts>),
+    Measured(Box<Measured>),
     Failed(Failure),
+}
+
+/// The facts of a repetition, its latencies summed up.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Measured {
+    /// Without the streams' histograms.
+    pub facts: RepetitionFacts,
+    pub latency: Latency,
+}
+
+impl Measured {
+    fn of(facts: &RepetitionFacts) -> Self {
+        let mut facts = facts.clone();
+        let latency = facts.load.as_mut().map(Latency::take).unwrap_or_default();
+        Self { facts, latency }
+    }
 }
 
 impl Evidence {
@@ -91,7 +107,7 @@ impl Evidence {
                 for (&cpu, pace) in &facts.pace {
                     merge(self.witness.entry(cpu).or_default(), &pace.samples);
                 }
-                self.finish(repetition, AttemptEnd::Measured(facts.clone()));
+                self.finish(repetition, AttemptEnd::Measured(Box::new(Measured::of(facts))));
             }
             Event::RepetitionFailed { repetition, failure } => {
                 self.finish(repetition, AttemptEnd::Failed(failure.clone()));

@@ -17,6 +17,7 @@ pub mod evidence;
 mod figure;
 mod gate;
 pub mod judgement;
+mod latency;
 mod mapping;
 pub mod next;
 mod paced;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use plan::{Plan, Procedure};
 
-use crate::derive::{candidate_of, derive, measured_cpus, paces, witness};
+use crate::derive::{candidate_of, derive, measured_cpus, paces};
 use crate::evidence::{Attempt, AttemptEnd, Evidence, cell_hash};
 use crate::gate;
 use crate::judgement::{GateKind, GateOutcome, JudgedRepetition, NOT_MEASURED, QuietTime, RepetitionVerdict};
+use crate::latency::witness;
 use crate::words;
 
 /// The quiet time of every CPU that the witness ran on.
@@ -78,21 +79,23 @@ fn judged_alone(
     };
     let current = cell_hash(plan, &attempt.id.phase, attempt.id.cell);
     judged.superseded = current.is_none() || attempt.hash.as_ref() != current;
-    let facts = match &attempt.end {
-        AttemptEnd::Measured(facts) => facts,
+    let measured = match &attempt.end {
+        AttemptEnd::Measured(measured) => measured,
         AttemptEnd::Failed(failure) => return could_not_be_measured(judged, &failure.what),
         AttemptEnd::Open => return could_not_be_measured(judged, "the run was interrupted within it"),
     };
     let Some(phase) = plan.phase(&attempt.id.phase) else {
         return could_not_be_measured(judged, "the plan has no such phase");
     };
+    let facts = &measured.facts;
     let cpus = measured_cpus(plan, phase, attempt.id.cell);
     judged.pace = paces(facts, &cpus, quiet);
-    let derived = derive(phase, facts, &judged.pace, &cpus);
+    let derived = derive(phase, facts, &measured.latency, &judged.pace, &cpus);
     let context = gate::Context {
         plan,
         phase,
         facts,
+        latency: &measured.latency,
         cpus: &cpus,
         quiet,
         pace: &judged.pace,

@@ -4,7 +4,6 @@ use plan::phase::Comparison;
 use plan::{CpuSet, Metric};
 
 use super::{Context, Draft};
-use crate::derive::merged;
 use crate::judgement::GateKind;
 use crate::words::{ms, number, percent, ratio};
 
@@ -87,8 +86,7 @@ pub(crate) fn send_lag(context: &Context<'_>, p99_ns: u64) -> Draft {
     if unsent > 0.0 && overloaded.is_none() {
         draft.fail(format!("{} requests that were due were never sent", number(unsent)));
     }
-    let lag = merged(load.streams.iter().map(|stream| stream.send_lag.as_ref())).filter(|lag| lag.count > 0);
-    let p99 = lag.and_then(|lag| lag.quantile_ns(0.99));
+    let p99 = context.latency.send_lag.and_then(|lag| lag.any_p99_ns());
     draft.note("p99 of sent − due", p99.map(|ns| ns as f64 / 1e6), "ms");
     let Some(p99) = p99 else {
         draft.fail("nobody recorded how late requests were sent");
@@ -130,7 +128,7 @@ pub(crate) fn overloaded_by_its_own_slowness(context: &Context<'_>) -> Option<St
         .map(|condition| condition.value)
         .reduce(f64::min)?;
     let load = context.facts.load.as_ref()?;
-    let mean_ns = merged(load.streams.iter().map(|stream| Some(&stream.service)))?.mean_ns()?;
+    let mean_ns = context.latency.service?.mean_ns?;
     let rate = *context.values.get(&Metric::Throughput)?;
     let taken = 1.0 + stats::law::littles_deviation(rate, mean_ns / 1e9, f64::from(load.connections))?;
     (taken >= CONNECTIONS_TAKEN && mean_ns / 1e6 >= limit_ms).then(|| {
@@ -164,7 +162,7 @@ pub(crate) fn littles_law(context: &Context<'_>, tolerance: f64) -> Draft {
         draft.fail("the generator left no account to hold against Little's law");
         return draft;
     };
-    let mean = merged(load.streams.iter().map(|stream| Some(&stream.service))).and_then(|all| all.mean_ns());
+    let mean = context.latency.service.and_then(|service| service.mean_ns);
     let off = mean.and_then(|mean| stats::law::littles_deviation(rate, mean / 1e9, f64::from(load.connections)));
     draft.note("rate", Some(rate), "1/s");
     draft.note("mean service time", mean.map(|ns| ns / 1e6), "ms");

@@ -15,6 +15,7 @@ use plan::{CpuSet, Gate, Metric, Phase, Plan, Procedure, Workload};
 
 use crate::evidence::Evidence;
 use crate::judgement::{ConditionOutcome, CpuPace, GateKind, GateOutcome, GateValue, QuietTime};
+use crate::latency::Latency;
 
 pub(crate) use generator::limited_by;
 pub(crate) use relative::apply as apply_relative;
@@ -24,6 +25,7 @@ pub(crate) struct Context<'a> {
     pub plan: &'a Plan,
     pub phase: &'a Phase,
     pub facts: &'a RepetitionFacts,
+    pub latency: &'a Latency,
     /// The CPUs that are measured in this cell: the candidate's, or the database's where it is measured alone.
     pub cpus: &'a CpuSet,
     pub quiet: &'a BTreeMap<u32, QuietTime>,
