@@ -139,7 +139,7 @@ struct Parser<'t> {
 
 impl<'t> Parser<'t> {
     fn new(text: &'t str, closes: &'t [Close]) -> Self {
-        let (nodes, entries) = expected(text);
+        let expected = Expected::of(text);
         Self {
             text,
             lexer: Lexer::new(text),
@@ -153,10 +153,10 @@ impl<'t> Parser<'t> {
             leading: true,
             indent: 0,
             stack: Vec::with_capacity(16),
-            nodes: Vec::with_capacity(nodes),
-            entries: Vec::with_capacity(entries),
-            annotations: Vec::new(),
-            disabled: Vec::new(),
+            nodes: Vec::with_capacity(expected.nodes),
+            entries: Vec::with_capacity(expected.entries),
+            annotations: Vec::with_capacity(expected.annotations),
+            disabled: Vec::with_capacity(expected.disabled),
             problems: Vec::new(),
             omitted: 0,
             too_deep: false,
@@ -959,12 +959,28 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// About how many nodes and entries `text` has, so that the arenas are allocated once: a node per line end, `;` and `{`, an
-/// entry per space before something else than a space, a brace, a slash.
-fn expected(text: &str) -> (usize, usize) {
-    let bytes = text.as_bytes();
-    let nodes = bytes.iter().filter(|&&b| matches!(b, b'\n' | b';' | b'{')).count();
-    let starts = |pair: &[u8]| pair[0] == b' ' && pair[1] > b' ' && !matches!(pair[1], b'{' | b'}' | b'/');
-    let entries = bytes.windows(2).filter(|pair| starts(pair)).count();
-    (nodes + 1, entries.min(nodes * 4 + 8))
+/// About how much `text` has of everything, so that each arena is allocated once: a node per line end, `;` and `{`, an entry
+/// per space before something else than a space, a brace, a slash. A wrong guess costs an allocation.
+struct Expected {
+    nodes: usize,
+    entries: usize,
+    annotations: usize,
+    disabled: usize,
+}
+
+impl Expected {
+    fn of(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let count = |is: fn(u8) -> bool| bytes.iter().filter(|&&b| is(b)).count();
+        let pairs = |is: fn(u8, u8) -> bool| bytes.windows(2).filter(|pair| is(pair[0], pair[1])).count();
+        let nodes = 1 + count(|b| matches!(b, b'\n' | b';' | b'{'));
+        let entries = pairs(|first, second| first == b' ' && second > b' ' && !matches!(second, b'{' | b'}' | b'/'));
+        Self {
+            nodes,
+            // The words of comments and long strings are no entries.
+            entries: entries.min(nodes * 4),
+            annotations: count(|b| b == b'(').min(nodes),
+            disabled: pairs(|first, second| first == b'/' && second == b'-').min(nodes),
+        }
+    }
 }
