@@ -220,6 +220,28 @@ impl Item {
             Self::CapacityPlan(plan) => &plan.title,
         }
     }
+
+    /// Whether anything was measured that it could show, determined or only seen.
+    pub fn shows_something(&self, report: &Report) -> bool {
+        let is_seen = |cell: &Cell| {
+            cell.figure
+                .and_then(|index| report.figures.get(index))
+                .is_some_and(|figure| figure.value.is_some() || figure.seen.is_some())
+        };
+        match self {
+            Self::Table(table) => table.rows.iter().flat_map(|row| &row.cells).any(is_seen),
+            Self::BarChart(chart) => chart.bars.iter().any(|bar| is_seen(&bar.cell) || !bar.points.is_empty()),
+            Self::Choices(table) => table
+                .choices
+                .iter()
+                .filter_map(|&index| report.choices.get(index))
+                .any(|choice| choice.levels.iter().any(|level| level.score.is_some())),
+            // It says itself why it can't be made; without ceilings the table of the ceilings says why.
+            Self::CapacityPlan(plan) => {
+                plan.not_possible.is_some() || plan.rows.iter().any(|row| row.ceiling.is_some())
+            }
+        }
+    }
 }
 
 /// A table of figures.

@@ -17,7 +17,9 @@ const SENTENCES: usize = 12;
 pub(super) fn summary(report: &Report, run_dir: &str, columns: usize) -> Vec<Line> {
     let mut lines = verdict(report, columns);
     // Where nothing was measured, tables would only say so in every cell.
-    for item in report.items.iter().filter(|_| !report.repetitions.is_empty()) {
+    let (shown, empty): (Vec<&Item>, Vec<&Item>) =
+        report.items.iter().partition(|item| item.shows_something(report) && !report.repetitions.is_empty());
+    for item in shown {
         lines.push(Line::new());
         lines.extend(heading(item.title(), columns));
         lines.extend(match item {
@@ -48,6 +50,11 @@ pub(super) fn summary(report: &Report, run_dir: &str, columns: usize) -> Vec<Lin
             },
             Item::CapacityPlan(plan) => capacity(plan, columns),
         });
+    }
+    if !empty.is_empty() {
+        let titles: Vec<&str> = empty.iter().map(|item| item.title()).collect();
+        lines.push(Line::new());
+        lines.extend(flow(Line::new().plain("nothing to show for: "), Style::Plain, &titles.join("; "), None, columns));
     }
     lines.push(Line::new());
     lines.extend(next(report, run_dir, columns));

@@ -23,6 +23,10 @@ pub(super) fn items(out: &mut String, report: &Report) {
     }
     for item in &report.items {
         let _ = writeln!(out, "## {}\n", escape(item.title()));
+        if !item.shows_something(report) {
+            let _ = writeln!(out, "{}\n", sentence(&why_nothing(report, item)));
+            continue;
+        }
         match item {
             Item::Table(table) => figures(out, report, table),
             Item::BarChart(chart) => bars(out, report, chart),
@@ -38,6 +42,40 @@ pub(super) fn items(out: &mut String, report: &Report) {
             }
             Item::CapacityPlan(plan) => capacity(out, plan),
         }
+    }
+}
+
+/// Why an item has nothing to show: the reasons of all its cells, each once.
+pub(crate) fn why_nothing(report: &Report, item: &Item) -> String {
+    let of_cell = |cell: &Cell| match found(report, cell) {
+        Some(figure) => figure.not_determined.clone(),
+        None => cell.missing.clone(),
+    };
+    let all: Vec<Option<String>> = match item {
+        Item::Table(table) => table.rows.iter().flat_map(|row| &row.cells).map(of_cell).collect(),
+        Item::BarChart(chart) => chart.bars.iter().map(|bar| of_cell(&bar.cell)).collect(),
+        Item::Choices(table) => table
+            .choices
+            .iter()
+            .filter_map(|&index| report.choices.get(index))
+            .map(|choice| match &choice.outcome {
+                Chosen::None { why } => Some(why.clone()),
+                Chosen::Level(_) => None,
+            })
+            .chain([table.missing.clone()])
+            .collect(),
+        Item::CapacityPlan(plan) => plan.rows.iter().map(|row| row.missing.clone()).collect(),
+    };
+    let mut reasons: Vec<String> = Vec::new();
+    for reason in all.into_iter().flatten() {
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    match (item, reasons.as_slice()) {
+        (Item::CapacityPlan(_), _) => "No ceiling is determined that it could be made of".to_owned(),
+        (_, []) => "Nothing was measured for it".to_owned(),
+        (_, reasons) => format!("Nothing to show: {}", reasons.join("; ")),
     }
 }
 
