@@ -154,6 +154,7 @@ pub fn load(reading: &Reading, levels: BTreeMap<String, String>) -> RepetitionFa
             corrected: reading.open.map(|(_, mean_ms)| latencies(census.ok, mean_ms * 1e6)),
             send_lag: reading.open.map(|_| latencies(census.ok, 2_000.0)),
             failed: if failed > 0 { latencies(failed, 4e5) } else { Histogram::default() },
+            ..StreamFacts::default()
         }
     });
     let acknowledged = streams[1].acknowledged;
@@ -182,6 +183,7 @@ pub fn load(reading: &Reading, levels: BTreeMap<String, String>) -> RepetitionFa
                 max_backlog: 0,
             },
             streams: streams.to_vec(),
+            ..LoadFacts::default()
         }),
         candidate: Some(counters(&window, cpu_ns, reading.memory, reading.cpus.len() as u32)),
         database: Some(counters(&window, database_ns, 900 << 20, 1)),
