@@ -70,6 +70,8 @@ pub struct JudgedRepetition {
     pub rate: Option<f64>,
     /// Set where something other than the candidate was the limit: the sentence that a floor prints.
     pub limited_by: Option<String>,
+    /// What a reader should know though it voids nothing: a checkpoint in the window, foreign load, what could not be read.
+    pub remarks: Vec<String>,
     /// The levels, chosen and computed ones included.
     pub levels: BTreeMap<String, String>,
 }

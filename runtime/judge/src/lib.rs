@@ -21,6 +21,7 @@ mod latency;
 mod mapping;
 pub mod next;
 mod paced;
+mod remarks;
 mod repetition;
 mod verdict;
 mod words;

@@ -77,6 +77,7 @@ pub fn probe_target(plan: &Plan, phase: &str, cell: u32, judgement: &Judgement) 
     };
     let shown = judgement
         .repetitions_of(phase, cell)
+        .filter(|repetition| repetition.failed_only(&[GateKind::Disturbed, GateKind::BenchLimited]))
         .filter_map(|repetition| repetition.values.get(&Metric::Throughput).copied())
         .fold(0.0, f64::max);
     let known = with_chosen(found, cell, judgement).unwrap_or_else(|_| cell_levels(found, cell));

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use plan::{Plan, Procedure};
+use plan::{Metric, Plan, Procedure};
 
 use crate::derive::{candidate_of, derive, measured_cpus, paces};
 use crate::evidence::{Attempt, AttemptEnd, Evidence, cell_hash};
 use crate::gate;
 use crate::judgement::{GateKind, GateOutcome, JudgedRepetition, NOT_MEASURED, QuietTime, RepetitionVerdict};
 use crate::latency::witness;
+use crate::remarks::remarks;
 use crate::words;
 
 /// The quiet time of every CPU that the witness ran on.
@@ -75,6 +76,7 @@ fn judged_alone(
         carried: None,
         rate: None,
         limited_by: None,
+        remarks: Vec::new(),
         levels: attempt.levels.clone(),
     };
     let current = cell_hash(plan, &attempt.id.phase, attempt.id.cell);
@@ -113,12 +115,19 @@ fn judged_alone(
     let (conditions, carried, outcome) = gate::conditions(&context);
     gates.extend(outcome);
     let limited_by = gate::limited_by(&context);
+    let remarks = remarks(&context);
+    judged.remarks = remarks;
     judged.conditions = conditions;
     judged.carried = carried;
     judged.gates = gates;
     judged.limited_by = limited_by;
     judged.values = derived.values;
     judged.missing = derived.missing;
+    // A CPU without a quiet time is why there is no paced figure, and says more than that its pace is unknown.
+    let problem = cpus.cpus().iter().filter_map(|cpu| quiet.get(cpu)?.problem.as_ref()).next();
+    if let (Some(why), Some(problem)) = (judged.missing.get_mut(&Metric::PacedCpuPerRequest), problem) {
+        *why = problem.clone();
+    }
     judged
 }
 

@@ -43,7 +43,7 @@ pub fn instances_for(target: f64, ceiling: f64) -> Option<u64> {
 
 /// Time lost to stalls beyond what a latency limit leaves: Σ max(0, Dᵢ − L), same unit as given.
 pub fn stalled_beyond(stalls: impl IntoIterator<Item = f64>, limit: f64) -> f64 {
-    stalls.into_iter().map(|stall| (stall - limit).max(0.0)).filter(|lost| lost.is_finite()).sum()
+    stalls.into_iter().map(|stall| (stall - limit).max(0.0)).filter(|lost| lost.is_finite()).sum::<f64>().min(f64::MAX)
 }
 
 /// The share of the tail's mass that lost time is: lost ÷ ((1 − q) · window). At 1 every rate fails the percentile `q`.

@@ -113,13 +113,13 @@ impl Witness {
             let time = value.min(CAP * quiet) * count as f64;
             sum += time;
             if value <= QUIET_WITHIN * quiet {
-                quiet_ones += count;
+                quiet_ones = quiet_ones.saturating_add(count);
             } else {
                 slowed += time;
             }
         }
         let slowed_ones = self.count.saturating_sub(quiet_ones) as f64;
-        let capped_mean = sum / self.count as f64;
+        let capped_mean = finite(sum / self.count as f64)?;
         Some(Pace {
             pace: finite(quiet / capped_mean)?,
             quiet_share: quiet_ones as f64 / self.count as f64,

@@ -210,3 +210,31 @@ fn a_percentile_that_the_answers_do_not_support_has_no_value() {
     );
     assert!(repetition.values.contains_key(&Metric::ServiceP50));
 }
+
+#[test]
+fn what_voids_nothing_is_remarked_all_the_same() {
+    let mut run = Run::new(one_cell(2, 2));
+    run.measure("ceiling", 0, closed(19_000.0, 50.0));
+    let mut facts = closed(19_000.0, 50.0);
+    facts.postgres = Some(journal::DatabaseFacts { checkpoints_requested: 1, ..journal::DatabaseFacts::default() });
+    facts.host.foreign_cpu_ns = Some(8_400_000_000);
+    facts.load.as_mut().expect("a load").reconnects = 12;
+    facts.load.as_mut().expect("a load").streams[0].warm_up_failed = 3;
+    facts.findings.push(journal::Finding { what: "foreign cpu".to_owned(), why: "one process vanished".to_owned() });
+    run.measure("ceiling", 0, facts);
+    let judgement = run.judge();
+    assert_eq!(judgement.repetitions[0].remarks, [] as [String; 0]);
+    assert!(judgement.repetitions[1].is_valid());
+    assert_eq!(
+        judgement.repetitions[1].remarks,
+        [
+            "a checkpoint ran within the window (0 timed, 1 requested)",
+            "processes outside the study used 0.42 cores",
+            "12 connections had to be opened again",
+            "3 answers of the warm-up were not as expected",
+            "foreign cpu: one process vanished",
+        ]
+    );
+    let throughput = figure(&judgement, "ceiling", Metric::Throughput);
+    assert!(throughput.notes.iter().any(|note| note == "a checkpoint ran within the window of 1 of the 2 repetitions"));
+}

@@ -491,5 +491,7 @@ fn a_run_without_quiet_moments_voids_by_pace_and_says_so() {
     let pace = judgement.repetitions[0].gates.iter().find(|gate| gate.gate == "pace").expect("a pace gate");
     assert!(!pace.passed && pace.sentence.contains("too few quiet moments"), "{pace:?}");
     assert!(judgement.limits.iter().any(|limit| limit.contains("CPU 0 had too few quiet moments")));
+    let paced = judgement.repetitions[0].missing.get(&plan::Metric::PacedCpuPerRequest);
+    assert!(paced.is_some_and(|why| why.contains("too few quiet moments")), "{paced:?}");
     assert!(judgement.quiet[&0].problem.is_some() && judgement.quiet[&1].problem.is_none());
 }

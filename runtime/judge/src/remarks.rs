@@ -1,0 +1,39 @@
+//! What a reader should know of a repetition though it voids nothing: checkpoints, foreign load, findings.
+
+use plan::Procedure;
+
+use crate::gate::Context;
+use crate::words::{count, number};
+
+/// Processes outside the study that use less of a core are not worth a word.
+const FOREIGN_CORES: f64 = 0.05;
+
+/// How the remark on a checkpoint begins; figures count these.
+pub(crate) const CHECKPOINT: &str = "a checkpoint ran within the window";
+
+/// The remarks on one repetition, in a fixed order.
+pub(crate) fn remarks(context: &Context<'_>) -> Vec<String> {
+    let facts = context.facts;
+    let mut remarks = Vec::new();
+    if let Some(postgres) = &facts.postgres {
+        let (timed, requested) = (postgres.checkpoints_timed, postgres.checkpoints_requested);
+        if timed > 0 || requested > 0 {
+            remarks.push(format!("{CHECKPOINT} ({} timed, {} requested)", count(timed), count(requested)));
+        }
+    }
+    let foreign = facts.host.foreign_cpu_ns.map(|ns| ns as f64 / 1e9 / facts.window.seconds());
+    if let Some(foreign) = foreign.filter(|foreign| foreign.is_finite() && *foreign > FOREIGN_CORES) {
+        remarks.push(format!("processes outside the study used {} cores", number(foreign)));
+    }
+    if let (Procedure::Load(_), Some(load)) = (&context.phase.procedure, &facts.load) {
+        if load.reconnects > 0 {
+            remarks.push(format!("{} connections had to be opened again", count(load.reconnects)));
+        }
+        let failed: u128 = load.streams.iter().map(|stream| u128::from(stream.warm_up_failed)).sum();
+        if failed > 0 {
+            remarks.push(format!("{} answers of the warm-up were not as expected", count(failed)));
+        }
+    }
+    remarks.extend(facts.findings.iter().map(|finding| format!("{}: {}", finding.what, finding.why)));
+    remarks
+}
