@@ -88,6 +88,9 @@ pub struct LoadFacts {
     pub unsolicited: u64,
     /// Rate asked for (open loop), per second.
     pub rate: Option<f64>,
+    /// Length of a slice of the window, ns, by which the streams' `progress` counts.
+    #[serde(default)]
+    pub slice_ns: u64,
     /// One account per stream, in the workload's order.
     pub streams: Vec<StreamFacts>,
     /// The generator's own state across the window.
@@ -121,6 +124,14 @@ pub struct StreamFacts {
     pub corrected: Option<Histogram>,
     /// Due → sent, open loop only, ns.
     pub send_lag: Option<Histogram>,
+    /// The later of due and a connection being free → sent, open loop only, ns: the part of the send lag that is the
+    /// generator's own. The rest is waiting for the target to give a connection back.
+    #[serde(default)]
+    pub own_lag: Option<Histogram>,
+    /// Expected answers by the slice of the window in which they ended, whenever their request was due or sent. In a closed
+    /// loop they add up to `ok`.
+    #[serde(default)]
+    pub progress: Vec<u64>,
     /// Request sent → last byte of answers that were not as expected, ns.
     pub failed: Histogram,
 }

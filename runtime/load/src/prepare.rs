@@ -10,7 +10,7 @@ use crate::connection::{self, Connection};
 use crate::error::LoadError;
 use crate::program::Program;
 use crate::sys;
-use crate::tally::Tally;
+use crate::tally::{Tally, Window};
 use crate::wire::Job;
 use crate::worker::{Account, Worker};
 
@@ -123,6 +123,7 @@ fn join(program: &Program, accounts: Vec<Account>) -> LoadFacts {
     let mut facts = LoadFacts {
         connections: program.connections,
         rate: program.rate,
+        slice_ns: Window::slice(program.window),
         generator: GeneratorFacts {
             cpu_ns: Some(0),
             user_ns: Some(0),
@@ -132,7 +133,7 @@ fn join(program: &Program, accounts: Vec<Account>) -> LoadFacts {
         },
         ..LoadFacts::default()
     };
-    let mut tallies: Vec<Tally> = program.lanes.iter().map(|_| Tally::new()).collect();
+    let mut tallies: Vec<Tally> = program.lanes.iter().map(|_| Tally::new(program.window)).collect();
     for account in accounts {
         facts.connections_used += account.connections_used;
         facts.reconnects += account.reconnects;

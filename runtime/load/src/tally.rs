@@ -102,6 +102,13 @@ pub struct Window {
     pub timeout: u64,
 }
 
+impl Window {
+    /// Length of a slice of the window: 100 ms for windows of up to a minute, and never more than 600 slices.
+    pub const fn slice(window: u64) -> u64 {
+        100_000_000 * window.div_ceil(60_000_000_000)
+    }
+}
+
 /// One stream's books.
 pub struct Tally {
     census: Census,
@@ -114,13 +121,17 @@ pub struct Tally {
     ttfb: Recorder,
     corrected: Recorder,
     send_lag: Recorder,
+    own_lag: Recorder,
     failed: Recorder,
+    progress: Box<[u64]>,
 }
 
 impl Tally {
-    /// Empty books.
-    pub fn new() -> Self {
+    /// Empty books for a window of this length.
+    pub fn new(window: u64) -> Self {
         Self {
+            progress: vec![0; window.div_ceil(Window::slice(window)) as usize].into_boxed_slice(),
+            own_lag: Recorder::new(),
             census: Census::default(),
             acknowledged: 0,
             unknown: 0,
@@ -142,12 +153,13 @@ impl Tally {
         }
     }
 
-    /// Enters a request as sent.
+    /// Enters a request as sent, on a connection that has been free since this instant.
     #[inline]
-    pub fn sent(&mut self, window: &Window, stamps: &Stamps) {
+    pub fn sent(&mut self, window: &Window, stamps: &Stamps, free_since: u64) {
         if window.open {
             if stamps.due >= window.start {
                 self.census.sent += 1;
+                self.own_lag.record(stamps.sent.saturating_sub(stamps.due.max(free_since)));
                 self.send_lag.record(stamps.sent.saturating_sub(stamps.due));
             }
         } else if stamps.sent >= window.start {
@@ -173,7 +185,13 @@ impl Tally {
             outcome => outcome,
         };
         match outcome {
-            Outcome::Ok => self.acknowledged += 1,
+            Outcome::Ok => {
+                self.acknowledged += 1;
+                if (window.start..window.end).contains(&stamps.done) {
+                    let slice = (stamps.done - window.start) / Window::slice(window.end - window.start);
+                    self.progress[slice as usize] += 1;
+                }
+            }
             Outcome::Failed(failure) if !failure.leaves_unknown() => {}
             Outcome::Failed(_) | Outcome::TimedOut | Outcome::Unanswered => self.unknown += 1,
         }
@@ -263,6 +281,10 @@ impl Tally {
         self.ttfb.merge(&other.ttfb);
         self.corrected.merge(&other.corrected);
         self.send_lag.merge(&other.send_lag);
+        self.own_lag.merge(&other.own_lag);
+        for (mine, theirs) in self.progress.iter_mut().zip(&other.progress) {
+            *mine += theirs;
+        }
         self.failed.merge(&other.failed);
     }
 
@@ -284,6 +306,8 @@ impl Tally {
             ttfb: self.ttfb.to_histogram(),
             corrected: open.then(|| self.corrected.to_histogram()),
             send_lag: open.then(|| self.send_lag.to_histogram()),
+            own_lag: open.then(|| self.own_lag.to_histogram()),
+            progress: self.progress.to_vec(),
             failed: self.failed.to_histogram(),
         }
     }
@@ -332,13 +356,13 @@ mod tests {
     const OPEN: Window = Window { open: true, ..CLOSED };
 
     fn of(window: &Window, requests: &[(u64, u64, u64, Outcome)]) -> Tally {
-        let mut tally = Tally::new();
+        let mut tally = Tally::new(window.end - window.start);
         for &(due, sent, done, outcome) in requests {
             let stamps = Stamps { due, sent, first: done, done };
             if window.open {
                 tally.due(window, due);
             }
-            tally.sent(window, &stamps);
+            tally.sent(window, &stamps, due + 3);
             tally.ended(window, &stamps, outcome);
         }
         tally
@@ -369,6 +393,7 @@ mod tests {
         assert!(tally.census.is_conserved(false));
         assert_eq!((tally.acknowledged, tally.unknown, tally.warm_up_failed), (4, 4, 1));
         assert_eq!(tally.service.to_histogram().count, 2);
+        assert_eq!(tally.progress.iter().sum::<u64>(), 2);
         assert_eq!(tally.failed.to_histogram().count, 1);
         assert_eq!(tally.failures.values().sum::<u64>(), tally.census.failed);
     }
@@ -400,7 +425,24 @@ mod tests {
         assert_eq!(corrected.count, census.ok + census.timed_out + census.unanswered + census.unsent);
         assert_eq!((corrected.min_ns, corrected.max_ns), (20, 140));
         assert_eq!(tally.send_lag.to_histogram().max_ns, 90);
+        assert_eq!(tally.own_lag.to_histogram().max_ns, 87, "the connection was free 3 ns after each slot");
+        assert_eq!(
+            tally.progress.to_vec(),
+            [2],
+            "one of the warm-up's slots, one of the window's, none that ended later"
+        );
         assert_eq!((tally.acknowledged, tally.unknown, tally.warm_up_failed), (2, 4, 1));
+    }
+
+    #[test]
+    fn a_window_has_slices_of_100_ms_but_never_too_many() {
+        const S: u64 = 1_000_000_000;
+        for (window, slices) in
+            [(1, 1), (S / 10, 1), (S / 10 + 1, 2), (S, 10), (60 * S, 600), (61 * S, 305), (86_400 * S, 600)]
+        {
+            assert_eq!(Tally::new(window).progress.len(), slices, "{window}");
+            assert!((window - 1) / Window::slice(window) < slices as u64, "the last instant has its slice");
+        }
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl<'a> Worker<'a> {
             epoll,
             timer,
             timer_at: NEVER,
-            tallies: program.lanes.iter().map(|_| Tally::new()).collect(),
+            tallies: program.lanes.iter().map(|_| Tally::new(program.window)).collect(),
             stalls: Stalls::new(),
             last: 0,
             start: 0,

@@ -187,4 +187,8 @@ fn an_open_loop_above_capacity_shows_the_queue() {
     let corrected = stream.corrected.as_ref().expect("an open loop corrects");
     assert!(corrected.quantile_ns(0.99).is_some_and(|p99| p99 > 300 * MS));
     assert!(stream.service.quantile_ns(0.5).is_some_and(|p50| p50 < 60 * MS), "service time does not queue here");
+    // The sends are late because connections were taken, and the generator's own part of it is small.
+    let (lag, own) = (stream.send_lag.as_ref().expect("a lag"), stream.own_lag.as_ref().expect("a lag"));
+    assert!(lag.quantile_ns(0.5).is_some_and(|p50| p50 > 50 * MS));
+    assert!(own.quantile_ns(0.5).is_some_and(|p50| p50 < 5 * MS), "{:?}", own.quantile_ns(0.5));
 }

@@ -259,6 +259,16 @@ fn a_body_that_no_check_reads_is_counted_and_not_kept() {
 }
 
 #[test]
+fn a_head_with_many_plain_headers_is_read_however_it_is_cut() {
+    let text = format!("HTTP/1.1 200 OK\r\n{}Content-Length: 2\r\n\r\nab", "X-Many: y\r\n".repeat(500));
+    let whole = at_once(text.as_bytes(), false);
+    assert!(matches!(&whole, Read::Whole(answer) if answer.headers.len() == 501 && answer.body == b"ab"));
+    for size in [1, 2, 7, 100, 4_000] {
+        assert_eq!(in_pieces(text.as_bytes().chunks(size), false), whole, "pieces of {size}");
+    }
+}
+
+#[test]
 fn heads_without_end_are_given_up() {
     let mut reader = Reader::new();
     let mut result = reader.feed(b"HTTP/1.1 200 OK\r\n", PLAIN);

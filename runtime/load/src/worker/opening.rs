@@ -48,6 +48,7 @@ impl Worker<'_> {
             None => {
                 connection.state = State::Idle;
                 connection.attempts = 0;
+                connection.stamps.done = now;
                 self.idle(index, now);
             }
             Some(error) => {
@@ -87,7 +88,7 @@ impl Worker<'_> {
         self.issued += 1;
         self.ended += 1;
         let stamps = Stamps { due, sent, first: 0, done: now };
-        self.tallies[lane].sent(&self.window, &stamps);
+        self.tallies[lane].sent(&self.window, &stamps, now);
         self.tallies[lane].ended(&self.window, &stamps, Outcome::Failed(failure));
     }
 

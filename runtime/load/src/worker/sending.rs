@@ -99,11 +99,12 @@ impl Worker<'_> {
         self.ordinals[usize::from(lane_index)] += u64::from(program.threads);
         self.issued += 1;
         self.in_flight += 1;
+        let free_since = connection.stamps.done;
         connection.state = State::Waiting;
         connection.lane = lane_index;
         connection.ordinal = ordinal;
         connection.stamps = Stamps { due: due.unwrap_or(0), sent, first: 0, done: 0 };
-        self.tallies[usize::from(lane_index)].sent(&self.window, &connection.stamps);
+        self.tallies[usize::from(lane_index)].sent(&self.window, &connection.stamps, free_since);
         if let Err(error) = written
             && error.kind() != io::ErrorKind::WouldBlock
         {

@@ -104,9 +104,19 @@ pub fn balanced(job: &Job, facts: &LoadFacts) {
         assert!(stream.ttfb.sum_ns <= stream.service.sum_ns);
         assert_eq!(stream.corrected.is_some(), open);
         assert_eq!(stream.send_lag.is_some(), open);
+        assert_eq!(stream.progress.len() as u64, job.window_ns.div_ceil(facts.slice_ns));
+        let progressed: u64 = stream.progress.iter().sum();
+        assert!(
+            if open { progressed <= stream.acknowledged } else { progressed == census.ok },
+            "{:?}",
+            stream.progress
+        );
         if let (Some(corrected), Some(lag)) = (&stream.corrected, &stream.send_lag) {
             assert_eq!(corrected.count, census.ok + census.timed_out + census.unanswered + census.unsent);
             assert_eq!(lag.count, census.sent);
+            let own = stream.own_lag.as_ref().expect("an open loop has a lag of its own");
+            assert_eq!(own.count, census.sent);
+            assert!(own.sum_ns <= lag.sum_ns && own.max_ns <= lag.max_ns);
             assert_eq!(census.due, census.sent + census.unsent);
             assert!(corrected.sum_ns >= stream.service.sum_ns);
         }
