@@ -130,7 +130,12 @@ pub(crate) fn too_few(valid: usize, wanted: u32, ended: &[&JudgedRepetition]) ->
     let reasons = if void == 0 {
         String::new()
     } else {
-        format!("; of {} that ended, {void} are void: {}", ended.len(), named.join(", "))
+        format!(
+            "; of {} that ended, {void} {} void: {}",
+            ended.len(),
+            if void == 1 { "is" } else { "are" },
+            named.join(", ")
+        )
     };
     format!("{valid} of {wanted} valid repetitions{reasons}")
 }

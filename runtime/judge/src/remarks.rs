@@ -1,6 +1,6 @@
 //! What a reader should know of a repetition though it voids nothing: checkpoints, foreign load, findings.
 
-use plan::Procedure;
+use plan::{Metric, Procedure};
 
 use crate::gate::Context;
 use crate::words::{count, number};
@@ -10,6 +10,9 @@ const FOREIGN_CORES: f64 = 0.05;
 
 /// How the remark on a checkpoint begins; figures count these.
 pub(crate) const CHECKPOINT: &str = "a checkpoint ran within the window";
+
+/// From this ratio of corrected to service p99 on, a latency is a backlog and not the time of an answer.
+const CLIFF: f64 = 3.0;
 
 /// The remarks on one repetition, in a fixed order.
 pub(crate) fn remarks(context: &Context<'_>) -> Vec<String> {
@@ -34,6 +37,20 @@ pub(crate) fn remarks(context: &Context<'_>) -> Vec<String> {
             remarks.push(format!("{} answers of the warm-up were not as expected", count(failed)));
         }
     }
+    remarks.extend(cliff(context));
     remarks.extend(facts.findings.iter().map(|finding| format!("{}: {}", finding.what, finding.why)));
     remarks
+}
+
+/// Names a corrected latency that comes from a backlog while the whole rate was delivered and every answer was quick.
+fn cliff(context: &Context<'_>) -> Option<String> {
+    let value = |metric| context.values.get(&metric).copied();
+    let (corrected, service) = (value(Metric::CorrectedP99)?, value(Metric::ServiceP99)?);
+    (value(Metric::Achieved)? >= 0.99 && corrected > CLIFF * service).then(|| {
+        format!(
+            "the rate was delivered, yet corrected p99 is {} ms beside a service p99 of {} ms: a backlog after a stall, not slow answers",
+            number(corrected),
+            number(service)
+        )
+    })
 }

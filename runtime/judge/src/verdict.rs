@@ -10,7 +10,7 @@ use crate::judgement::{
     VerdictKind,
 };
 use crate::mapping::show;
-use crate::words::percent;
+use crate::words::{percent, several};
 
 /// An interval wider than this half-width, as a ratio, lowers the confidence.
 const NARROW: f64 = 0.05;
@@ -41,7 +41,11 @@ pub(crate) fn verdict(
             .iter()
             .filter(|figure| figure.metric == Metric::PacedCpuPerRequest && figure.value().is_some())
             .count();
-        let beside = if paced > 0 { format!("; {paced} estimates at quiet pace stand beside") } else { String::new() };
+        let beside = if paced > 0 {
+            format!("; {}", several(paced, "estimate", "at quiet pace stands beside", "at quiet pace stand beside"))
+        } else {
+            String::new()
+        };
         void.push(format!("no figure is determined{beside}"));
     }
     match &evidence.end {
@@ -56,7 +60,8 @@ pub(crate) fn verdict(
     if !plan.candidates.is_empty() && excluded.len() == plan.candidates.len() {
         void.push("no candidate could be judged".to_owned());
     }
-    reasons.extend(excluded);
+    // What is excluded has nothing determined, chosen or checked; that goes without repeating.
+    let is_told = |why: &str| excluded.iter().any(|told| why.contains(told.as_str()));
 
     for agreement in agreements {
         if let Some(why) = &agreement.not_checked {
@@ -66,25 +71,29 @@ pub(crate) fn verdict(
             match &pair.check {
                 AgreementCheck::Agrees => {}
                 AgreementCheck::Disagrees { why } => void.push(format!("{} ({})", why, show(&pair.cell))),
+                AgreementCheck::NotChecked { why } if is_told(why) => {}
                 AgreementCheck::NotChecked { why } => {
-                    reasons.push(format!("{} for {}: not checked: {why}", agreement.name, show(&pair.cell)));
+                    // The figure's own reason follows with the figure.
+                    let first = why.split(": ").next().unwrap_or(why);
+                    reasons.push(format!("{} for {}: not checked: {first}", agreement.name, show(&pair.cell)));
                 }
             }
         }
     }
+    reasons.extend(not_determined(&published).into_iter().filter(|reason| !is_told(reason)));
     for figure in &published {
-        let of = format!("{} for {}", figure.name, show(&figure.cell));
-        match (&figure.outcome, &figure.bound) {
-            (Outcome::NotDetermined { why }, _) => reasons.push(format!("{of} is not determined: {why}")),
-            (Outcome::Determined { .. }, Some(bound)) => reasons.push(format!("{of} is {bound}")),
-            (Outcome::Determined { .. }, None) => {}
+        if let (Some(_), Some(bound)) = (figure.value(), &figure.bound) {
+            reasons.push(format!("{} for {} is {bound}", figure.name, show(&figure.cell)));
         }
     }
     for choice in choices {
-        if let Chosen::None { why } = &choice.outcome {
+        if let Chosen::None { why } = &choice.outcome
+            && !is_told(why)
+        {
             reasons.push(format!("{}: no {} for {}: {why}", choice.phase, choice.factor, show(&choice.for_each)));
         }
     }
+    let mut reasons = [excluded, reasons].concat();
     match limits.len() {
         0 => {}
         1 => reasons.push("a limit weakens what may be claimed".to_owned()),
@@ -97,6 +106,34 @@ pub(crate) fn verdict(
     };
     void.extend(reasons);
     Verdict { kind, reasons: void }
+}
+
+/// One sentence for all figures of a cell that are not determined for the same reason.
+fn not_determined(published: &[&Figure]) -> Vec<String> {
+    let mut groups: Vec<(&Figure, &str, Vec<&str>)> = Vec::new();
+    for figure in published {
+        let Outcome::NotDetermined { why } = &figure.outcome else {
+            continue;
+        };
+        let group = groups
+            .iter_mut()
+            .find(|(first, reason, _)| first.phase == figure.phase && first.cell == figure.cell && reason == why);
+        match group {
+            Some((_, _, others)) => others.push(figure.metric.name()),
+            None => groups.push((figure, why, Vec::new())),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(first, why, others)| {
+            let (others, verb) = if others.is_empty() {
+                (String::new(), "is")
+            } else {
+                (format!(" (and {})", others.join(", ")), "are")
+            };
+            format!("{}{others} for {} {verb} not determined: {why}", first.name, show(&first.cell))
+        })
+        .collect()
 }
 
 /// How far the figures may be trusted, and what lowers it.
@@ -133,7 +170,10 @@ pub(crate) fn confidence(
     let determined: Vec<&Figure> = published(figures).into_iter().filter(|figure| figure.value().is_some()).collect();
     let few = determined.iter().filter(|figure| figure.valid < ENOUGH).map(|figure| figure.valid).min();
     if let Some(few) = few {
-        light.push(format!("some figure rests on {few} repetitions; {ENOUGH} give a 95 % interval of a median"));
+        light.push(format!(
+            "some figure rests on {} only; {ENOUGH} give a 95 % interval of a median",
+            several(few as usize, "repetition", "", "").trim_end()
+        ));
     }
     let widest = determined.iter().filter_map(|figure| half_width(figure)).fold(0.0, f64::max);
     if widest > NARROW {
@@ -141,20 +181,20 @@ pub(crate) fn confidence(
     }
     let alone = determined.iter().filter(|figure| figure.not_reproduced).count();
     if alone > 0 {
-        light.push(format!("{alone} best values were not reproduced within 2 %"));
+        light.push(several(alone, "best value", "was not reproduced within 2 %", "were not reproduced within 2 %"));
     }
     let inverted =
         determined.iter().filter(|figure| figure.notes.iter().any(|note| note.starts_with(INVERTED))).count();
     if inverted > 0 {
-        light.push(format!("{inverted} grids of rates are inverted somewhere"));
+        light.push(several(inverted, "grid", "of rates is inverted somewhere", "of rates are inverted somewhere"));
     }
     let provisional = choices.iter().filter(|choice| choice.provisional.is_some()).count();
     if provisional > 0 {
-        weighty.push(format!("{provisional} choices are provisional"));
+        weighty.push(several(provisional, "choice", "is provisional", "are provisional"));
     }
     let floors = determined.iter().filter(|figure| figure.bound.is_some()).count();
     if floors > 0 {
-        light.push(format!("{floors} figures are floors only"));
+        light.push(several(floors, "figure", "is a floor only", "are floors only"));
     }
     if determined.iter().any(|figure| matches!(figure.metric, Metric::Throughput | Metric::Carried))
         && !another_loop_agrees(plan, agreements)

@@ -19,6 +19,14 @@ pub(crate) fn count(value: impl Into<u128>) -> String {
     group(&value.into().to_string())
 }
 
+/// `1 choice is`, `3 choices are`.
+pub(crate) fn several(count: usize, thing: &str, one: &str, more: &str) -> String {
+    match count {
+        1 => format!("1 {thing} {one}"),
+        count => format!("{count} {thing}s {more}"),
+    }
+}
+
 /// A ratio in percent: 0.731 → `73 %`, 0.0042 → `0.42 %`.
 pub(crate) fn percent(ratio: f64) -> String {
     if !ratio.is_finite() {

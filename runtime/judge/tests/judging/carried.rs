@@ -107,3 +107,19 @@ fn a_response_that_is_not_monotone_beyond_chance_has_no_boundary() {
     let within = whole([4, 5, 5, 0], None).judge();
     assert!(figure(&within, "rates", Metric::Carried).value().is_some());
 }
+
+#[test]
+fn a_latency_cliff_is_named() {
+    let judgement = whole([5, 5, 4, 0], None).judge();
+    let of = |carried| {
+        let repetition = judgement.repetitions.iter().find(|repetition| repetition.carried == Some(carried));
+        repetition.expect("one of each").remarks.clone()
+    };
+    assert_eq!(
+        of(false),
+        [
+            "the rate was delivered, yet corrected p99 is 40 ms beside a service p99 of 1 ms: a backlog after a stall, not slow answers"
+        ]
+    );
+    assert_eq!(of(true), [] as [String; 0]);
+}

@@ -85,7 +85,7 @@ fn too_few_valid_repetitions_withhold_the_value_and_show_what_was_seen() {
     assert!(paced.notes[0].starts_with("at quiet pace: an estimate from 9 repetitions, 7 of them void"), "{paced:?}");
     assert!(matches!(paced.outcome, Outcome::Determined { interval: Some(_), .. }));
     assert_eq!(judgement.verdict.kind, VerdictKind::Void);
-    assert_eq!(judgement.verdict.reasons[0], "no figure is determined; 1 estimates at quiet pace stand beside");
+    assert_eq!(judgement.verdict.reasons[0], "no figure is determined; 1 estimate at quiet pace stands beside");
 }
 
 #[test]

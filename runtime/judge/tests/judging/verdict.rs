@@ -184,3 +184,27 @@ fn confidence_is_derived_with_its_reasons() {
         assert_eq!(lowered.level, ConfidenceLevel::Medium, "{lowered:?}");
     }
 }
+
+#[test]
+fn one_reason_is_said_once() {
+    let mut plan = one_cell(2, 2);
+    plan.phases[0].axes[0].levels.push(Level::Word("php".to_owned()));
+    plan.phases[0].cells = crate::bench::cells("ceiling", &plan.phases[0].axes);
+    for metric in [Metric::CpuPerRequest, Metric::CoresUsed] {
+        plan.phases[0].estimates.push(plan::Estimate { metric, by: plan::Estimator::Median });
+    }
+    let mut run = Run::new(plan);
+    run.push(Event::NotMeasured { candidate: "php".to_owned(), why: "no image".to_owned(), mend: String::new() });
+    run.measure("ceiling", 0, closed(19_000.0, 50.0));
+    run.fail("ceiling", 0, "the candidate was never ready");
+    run.end();
+    assert_eq!(
+        run.judge().verdict.reasons,
+        [
+            "no figure is determined",
+            "php is not measured: no image",
+            "ceiling.throughput (and cpu-per-request, cores-used) for candidate go, cores 1 are not determined: \
+             1 of 2 valid repetitions; of 2 that ended, 1 is void: not measurable 1",
+        ]
+    );
+}
