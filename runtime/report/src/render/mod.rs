@@ -1,7 +1,9 @@
-//! Renders of a report: Markdown, JSON, CSV, the excluded repetitions; and of a plan.
+//! Renders of a report: Markdown, HTML, JSON, CSV, the excluded repetitions; and of a plan.
 
 pub mod csv;
+mod drawing;
 pub mod excluded;
+pub mod html;
 pub mod json;
 pub mod markdown;
 pub mod plan;
@@ -10,5 +12,6 @@ pub mod words;
 
 pub use csv::csv;
 pub use excluded::excluded;
+pub use html::html;
 pub use json::{json, summary_json};
 pub use markdown::markdown;

@@ -1,6 +1,7 @@
 //! What holds for every journal: any part of it renders, live is replay, no line is too wide, every format carries the
 //! same figures.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use crate::support::scenarios::{Scenario, all};
@@ -22,6 +23,7 @@ fn every_render(report: &Report) -> usize {
     let texts = [
         render::markdown(report),
         render::excluded(report),
+        render::html(report),
         render::json(report).to_string(),
         render::summary_json(report, "run").to_string(),
         render::csv(report).into_iter().map(|(_, text)| text).collect(),
@@ -293,6 +295,45 @@ fn no_table_is_a_field_of_dashes_and_every_figure_says_how_sure_it_is() {
             assert!(figure.seen.is_none() || text.contains("at quiet pace"), "{text}");
         }
     }
+}
+
+#[test]
+fn html_is_self_contained_and_its_links_lead_somewhere() {
+    for scenario in SCENARIOS.iter() {
+        let report = report::report(&scenario.plan, scenario.records.iter().cloned());
+        let html = render::html(&report);
+        for foreign in ["http://", "https://", "<script", "<link", "<img", "@import", "src="] {
+            assert!(!html.contains(foreign), "{}: {foreign}", scenario.name);
+        }
+        let places: BTreeSet<&str> = html.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let links: Vec<&str> = html.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        for link in &links {
+            assert!(places.contains(link), "{}: nothing is at #{link}", scenario.name);
+        }
+        assert_eq!(links.is_empty(), report.repetitions.is_empty(), "{}", scenario.name);
+        for tag in ["table", "tr", "ul", "pre", "svg", "p", "h2"] {
+            let (open, close) = (
+                html.matches(&format!("<{tag}>")).count() + html.matches(&format!("<{tag} ")).count(),
+                html.matches(&format!("</{tag}>")).count(),
+            );
+            assert_eq!(open, close, "{}: <{tag}>", scenario.name);
+        }
+    }
+}
+
+#[test]
+fn html_shows_foreign_text_as_text() {
+    let mut scenario = all().swap_remove(0);
+    scenario.plan.title = "<script>alert(1)</script> & \"quotes\"".to_owned();
+    scenario.plan.candidates[0].label = "<b>bold</b> [link](javascript:alert(1)) ![x](y)".to_owned();
+    let html = render::html(&report::report(&scenario.plan, scenario.records.iter().cloned()));
+    assert!(
+        !html.contains("<script")
+            && !html.contains("<b>")
+            && !html.contains("javascript:alert(1)\"")
+            && !html.contains("<img")
+    );
+    assert!(html.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
 }
 
 #[test]

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::text::{code, escape, table};
+use super::{Form, anchor};
 use crate::model::{Cell, Figure, Item, Report};
 use crate::number::ROUNDING;
 use crate::render::words;
 
-pub(super) fn derivation(out: &mut String, report: &Report) {
+pub(super) fn derivation(out: &mut String, report: &Report, form: Form) {
     let _ = writeln!(out, "## Derivation\n\n{ROUNDING}\n");
     let printed = printed(report);
     if report.repetitions.is_empty() {
@@ -31,9 +32,12 @@ pub(super) fn derivation(out: &mut String, report: &Report) {
         }
     }
     for name in names {
-        let figures: Vec<&Figure> =
-            printed.iter().map(|&index| &report.figures[index]).filter(|figure| figure.name == name).collect();
-        ledger(out, name, &figures, common);
+        let figures: Vec<(usize, &Figure)> = printed
+            .iter()
+            .map(|&index| (index, &report.figures[index]))
+            .filter(|(_, figure)| figure.name == name)
+            .collect();
+        ledger(out, name, &figures, common, form);
     }
     let others = report.figures.len() - printed.len();
     if others > 0 {
@@ -57,10 +61,10 @@ fn printed(report: &Report) -> BTreeSet<usize> {
     printed
 }
 
-fn ledger(out: &mut String, name: &str, figures: &[&Figure], common_rounding: Option<&str>) {
+fn ledger(out: &mut String, name: &str, figures: &[(usize, &Figure)], common_rounding: Option<&str>, form: Form) {
     let _ = writeln!(out, "### {}\n", escape(name));
     let mut rules: Vec<(&str, &str, &str)> = Vec::new();
-    for figure in figures {
+    for (_, figure) in figures {
         let rule = (figure.formula.as_str(), figure.estimator.as_str(), figure.rounding.as_str());
         if !rules.contains(&rule) {
             rules.push(rule);
@@ -77,29 +81,37 @@ fn ledger(out: &mut String, name: &str, figures: &[&Figure], common_rounding: Op
         let _ = writeln!(out, "{}.\n", parts.join("; "));
     }
     let head = ["cell", "exact value", "unit", "repetitions", "made of"].map(str::to_owned);
-    let name_of = |figure: &Figure| {
+    let name_of = |index: usize, figure: &Figure| {
         let cell = figure.cell_name();
-        if cell.is_empty() { escape(&figure.phase) } else { escape(&cell) }
+        let name = if cell.is_empty() { escape(&figure.phase) } else { escape(&cell) };
+        match form {
+            Form::File => name,
+            Form::Page => format!("<a id=\"{}\"></a>{name}", anchor::figure(index)),
+        }
+    };
+    let row_name = |id: &String| match form {
+        Form::File => escape(id),
+        Form::Page => format!("[{}](#{})", escape(id), anchor::repetition(id)),
     };
     let missing: Vec<String> = figures
         .iter()
-        .filter(|figure| figure.value.is_none())
-        .map(|figure| format!("{} ({})", name_of(figure), words::repetitions(figure)))
+        .filter(|(_, figure)| figure.value.is_none())
+        .map(|&(index, figure)| format!("{} ({})", name_of(index, figure), words::repetitions(figure)))
         .collect();
     if !missing.is_empty() {
         let _ = writeln!(out, "Not determined: {}.\n", missing.join("; "));
     }
     let rows: Vec<Vec<String>> = figures
         .iter()
-        .filter(|figure| figure.value.is_some())
-        .map(|figure| {
-            let made_of = if figure.rows.is_empty() { "none".to_owned() } else { figure.rows.join(", ") };
+        .filter(|(_, figure)| figure.value.is_some())
+        .map(|&(index, figure)| {
+            let made_of: Vec<String> = figure.rows.iter().map(row_name).collect();
             vec![
-                name_of(figure),
+                name_of(index, figure),
                 figure.value.map_or_else(String::new, |value| code(&value.to_string())),
                 escape(&figure.unit),
                 words::repetitions(figure),
-                escape(&made_of),
+                if made_of.is_empty() { "none".to_owned() } else { made_of.join(", ") },
             ]
         })
         .collect();

@@ -6,8 +6,10 @@ use judge::{ChoiceOutcome, Chosen};
 use plan::Metric;
 
 use super::text::{block, escape, list, sentence, table};
+use super::{Form, anchor};
 use crate::model::{Bar, BarChart, CapacityPlan, Cell, Figure, Item, Report, Table};
 use crate::number::{counted, percent, significant, with_unit};
+use crate::render::drawing;
 use crate::render::words;
 use crate::width;
 
@@ -16,7 +18,7 @@ const BAR: usize = 40;
 /// A bar beside its label has at least this room; with less it stands under it.
 const SHORTEST_BAR: usize = 12;
 
-pub(super) fn items(out: &mut String, report: &Report) {
+pub(super) fn items(out: &mut String, report: &Report, form: Form) {
     if report.repetitions.is_empty() {
         let _ = writeln!(out, "## Results\n\nNothing was measured, so there are no tables.\n");
         return;
@@ -28,8 +30,8 @@ pub(super) fn items(out: &mut String, report: &Report) {
             continue;
         }
         match item {
-            Item::Table(table) => figures(out, report, table),
-            Item::BarChart(chart) => bars(out, report, chart),
+            Item::Table(table) => figures(out, report, table, form),
+            Item::BarChart(chart) => bars(out, report, chart, form),
             Item::Choices(choices) => {
                 let chosen: Vec<&ChoiceOutcome> =
                     choices.choices.iter().filter_map(|&index| report.choices.get(index)).collect();
@@ -103,7 +105,7 @@ pub(super) fn choices_without_table(out: &mut String, report: &Report) {
     }
 }
 
-fn figures(out: &mut String, report: &Report, shown: &Table) {
+fn figures(out: &mut String, report: &Report, shown: &Table, form: Form) {
     let fixed: Vec<String> = shown.fixed.iter().map(|level| words::level(&level.factor, &level.level)).collect();
     let fixed = if fixed.is_empty() { String::new() } else { format!(" All cells: {}.", escape(&fixed.join(", "))) };
     let _ = writeln!(out, "{}.{fixed}\n", shown.about);
@@ -114,7 +116,7 @@ fn figures(out: &mut String, report: &Report, shown: &Table) {
         .iter()
         .map(|row| {
             let mut cells = vec![escape(&row.label)];
-            cells.extend(row.cells.iter().map(|cell| figure_cell(report, cell)));
+            cells.extend(row.cells.iter().map(|cell| figure_cell(report, cell, form)));
             cells
         })
         .collect();
@@ -128,11 +130,14 @@ fn figures(out: &mut String, report: &Report, shown: &Table) {
     notes(out, report, places);
 }
 
-fn figure_cell(report: &Report, cell: &Cell) -> String {
+fn figure_cell(report: &Report, cell: &Cell, form: Form) -> String {
     let Some(figure) = found(report, cell) else {
         return escape(cell.missing.as_deref().unwrap_or("not measured"));
     };
-    let value = escape(&words::figure_value(figure));
+    let mut value = escape(&words::figure_value(figure));
+    if let (Form::Page, Some(index)) = (form, cell.figure) {
+        value = format!("[{value}](#{})", anchor::figure(index));
+    }
     if figure.value.is_some() {
         return format!("**{value}** ({})", escape(&words::figure_beside(figure)));
     }
@@ -174,7 +179,12 @@ fn notes<'a>(out: &mut String, report: &Report, cells: impl Iterator<Item = (Str
     }
 }
 
-fn bars(out: &mut String, report: &Report, chart: &BarChart) {
+fn bars(out: &mut String, report: &Report, chart: &BarChart, form: Form) {
+    if form == Form::Page {
+        let _ = writeln!(out, "{}. Every repetition is a mark: filled where valid, a cross where void.\n", chart.about);
+        let _ = writeln!(out, "{}", drawing::bars(report, chart));
+        return;
+    }
     let _ = writeln!(out, "{}. Under each bar every repetition of the cell: `o` valid, `x` void.\n", chart.about);
     let _ = writeln!(out, "{}", block(&bar_chart(report, chart, 120).join("\n")));
 }

@@ -5,6 +5,22 @@ pub(crate) mod items;
 pub(crate) mod run;
 pub mod text;
 
+pub(crate) mod anchor {
+    //! Names of places in the HTML report.
+
+    use crate::render::words::slug;
+
+    /// Where a figure is derived.
+    pub fn figure(index: usize) -> String {
+        format!("figure-{index}")
+    }
+
+    /// Where a repetition is listed.
+    pub fn repetition(id: &str) -> String {
+        format!("repetition-{}", slug(id))
+    }
+}
+
 use std::fmt::Write as _;
 
 pub(crate) use self::items::{bar_chart, choice_name, choice_words, worst};
@@ -15,21 +31,35 @@ use super::words;
 use crate::model::Report;
 use crate::number;
 
+/// What the Markdown is read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A file of its own: charts are drawn with characters.
+    File,
+    /// The source of the HTML report: charts are drawings, and figures link to what they are made of.
+    Page,
+}
+
 /// The whole report.
 pub fn markdown(report: &Report) -> String {
+    document(report, Form::File)
+}
+
+/// The whole report in one of its forms.
+pub(crate) fn document(report: &Report, form: Form) -> String {
     let mut out = String::new();
     head(&mut out, report);
-    items::items(&mut out, report);
+    items::items(&mut out, report, form);
     limits(&mut out, report);
     run::contract(&mut out, report);
     items::choices_without_table(&mut out, report);
     run::agreements(&mut out, report);
-    run::repetitions(&mut out, report);
+    run::repetitions(&mut out, report, form);
     run::failures(&mut out, report);
     run::gates(&mut out, report);
     run::environment(&mut out, report);
     run::reproduce(&mut out, report);
-    derivation::derivation(&mut out, report);
+    derivation::derivation(&mut out, report, form);
     out
 }
 

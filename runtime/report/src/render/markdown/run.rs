@@ -6,6 +6,7 @@ use judge::AgreementCheck;
 use plan::Metric;
 
 use super::text::{block, code, escape, list, sentence, table};
+use super::{Form, anchor};
 use crate::model::{Repetition, Report};
 use crate::number::{bytes, count, counted, duration, percent, value, with_unit};
 use crate::render::words;
@@ -102,7 +103,7 @@ pub(crate) fn agreement_cell(agreement: &judge::AgreementOutcome, cell: &judge::
     }
 }
 
-pub(super) fn repetitions(out: &mut String, report: &Report) {
+pub(super) fn repetitions(out: &mut String, report: &Report, form: Form) {
     let _ = writeln!(out, "## Repetitions\n");
     if report.repetitions.is_empty() {
         let _ = writeln!(out, "No repetition was measured.\n");
@@ -125,7 +126,7 @@ pub(super) fn repetitions(out: &mut String, report: &Report) {
             phase.wanted,
             phase.at_most
         );
-        repetition_table(out, &of_phase);
+        repetition_table(out, &of_phase, form);
         if of_phase.len() > LISTED {
             let _ = writeln!(
                 out,
@@ -139,7 +140,7 @@ pub(super) fn repetitions(out: &mut String, report: &Report) {
     }
 }
 
-fn repetition_table(out: &mut String, repetitions: &[&Repetition]) {
+fn repetition_table(out: &mut String, repetitions: &[&Repetition], form: Form) {
     let mut factors: Vec<&String> = repetitions.iter().flat_map(|repetition| repetition.levels.keys()).collect();
     factors.sort();
     factors.dedup();
@@ -174,7 +175,11 @@ fn repetition_table(out: &mut String, repetitions: &[&Repetition]) {
                 .iter()
                 .map(|&factor| repetition.levels.get(factor).map_or_else(String::new, |level| escape(level)))
                 .collect();
-            row.push(format!("#{}", repetition.number));
+            let place = match form {
+                Form::File => String::new(),
+                Form::Page => format!("<a id=\"{}\"></a>", anchor::repetition(&repetition.id)),
+            };
+            row.push(format!("{place}#{}", repetition.number));
             row.extend(metrics.iter().map(|&metric| {
                 repetition
                     .values
