@@ -20,7 +20,9 @@ pub fn format(text: &str) -> Result<String, Vec<Problem>> {
         return Err(parsed.problems);
     }
     let tokens = tokens(text);
-    let mut writer = Writer::new(text, one_line_blocks(text, &tokens));
+    let first = tokens.iter().find(|token| token.kind == TokenKind::Newline);
+    let crlf = first.is_some_and(|token| token.span.of(text) == "\r\n");
+    let mut writer = Writer::new(text, crlf, one_line_blocks(text, &tokens));
     for token in &tokens {
         writer.token(*token);
     }
@@ -79,9 +81,7 @@ struct Writer<'t> {
 }
 
 impl<'t> Writer<'t> {
-    fn new(text: &'t str, one_line: Vec<bool>) -> Self {
-        let crlf =
-            text.find(['\n', '\r']).is_some_and(|at| text.get(at..).is_some_and(|rest| rest.starts_with("\r\n")));
+    fn new(text: &'t str, crlf: bool, one_line: Vec<bool>) -> Self {
         Self {
             text,
             out: String::with_capacity(text.len() + text.len() / 8),

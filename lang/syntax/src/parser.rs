@@ -308,7 +308,7 @@ impl<'t> Parser<'t> {
                     self.problem(recovery::nameless_block(name));
                 }
                 // A node without a name, so that what follows has a place; its first token is complained about there.
-                kept = Span::at(self.start);
+                kept = Span::at(self.last_end.max(start));
                 broken = true;
                 self.spaced = true;
             }

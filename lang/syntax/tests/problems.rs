@@ -155,3 +155,39 @@ fn more_problems_than_anyone_reads_are_counted() {
     assert_eq!(parsed.problems.len(), syntax::MAX_PROBLEMS);
     assert_eq!(parsed.omitted, 5000 - syntax::MAX_PROBLEMS);
 }
+
+#[test]
+fn a_study_with_every_habit_is_told_each_of_them_once() {
+    let text = include_str!("../corpus/mistakes.kdl");
+    let told: Vec<String> = read(text)
+        .problems
+        .iter()
+        .map(|problem| format!("{} {}", 1 + syntax::line_column(text, problem.span.start).line, problem.message))
+        .collect();
+    let want = [
+        "1 `#` starts no comment; `//` does",
+        "2 `study` has a colon after it, and no name does",
+        "3 the value of `title` follows after a space, without `=`",
+        "5 `0-3` needs quotes: quantities are quoted strings",
+        "5 values are separated by spaces, not by commas",
+        "5 `8-11` needs quotes: quantities are quoted strings",
+        "6 `24GiB` needs quotes: quantities are quoted strings",
+        "8 there are no lists in brackets",
+        "8 values are separated by spaces, not by commas",
+        "8 values are separated by spaces, not by commas",
+        "11 `${rate}` needs quotes",
+        "11 `10s` needs quotes: quantities are quoted strings",
+        "11 the block of `load` is never closed",
+        "12 `5s` needs quotes: quantities are quoted strings",
+        "16 `-` starts no list item: each item is a node with a name",
+        "16 `50%` needs quotes: quantities are quoted strings",
+        "17 '/events/1' needs double quotes",
+        "18 `http://127.0.0.1:8080/events?id=1` needs quotes",
+        "19 `./sql/schema.sql` needs quotes",
+        "20 `\"json\"` has a colon after it, and no name does",
+        "20 `\"kind\"` has a colon after it, and no name does",
+        "21 `true` is written `#true`",
+        "22 the string does not end on its line",
+    ];
+    assert_eq!(told, want);
+}

@@ -4,7 +4,7 @@
 mod support;
 
 use std::sync::Arc;
-use support::{PIECES, Random, mutate, suite};
+use support::{PIECES, corpus, effort, mutate, random, suite};
 use syntax::{LineIndex, Node, Parsed, SourceId, Span, apply_edits, format, parse, tokens};
 
 /// Read `text` in every way there is, and hold the result to what is promised of all texts.
@@ -80,9 +80,27 @@ fn check_node(text: &str, node: Node<'_>, within: Span, count: &mut usize) {
 }
 
 #[test]
+fn the_corpus_with_changes() {
+    let mut random = random(5);
+    let texts = corpus();
+    assert!(texts.len() >= 5, "the corpus has {} texts", texts.len());
+    for (name, text) in &texts {
+        let broken = !check(text).problems.is_empty();
+        assert_eq!(
+            broken,
+            matches!(name.as_str(), "mistakes.kdl" | "found-mark-in-lines.kdl" | "found-name-after-annotation.kdl"),
+            "{name}"
+        );
+        for _ in 0..50 * effort() {
+            check(&mutate(text, &mut random));
+        }
+    }
+}
+
+#[test]
 fn pieces_in_any_order() {
-    let mut random = Random(1);
-    for _ in 0..6000 {
+    let mut random = random(1);
+    for _ in 0..6000 * effort() {
         let text: String = (0..random.below(24)).map(|_| random.pick(PIECES)).collect();
         check(&text);
     }
@@ -90,8 +108,8 @@ fn pieces_in_any_order() {
 
 #[test]
 fn characters_in_any_order() {
-    let mut random = Random(2);
-    for _ in 0..3000 {
+    let mut random = random(2);
+    for _ in 0..3000 * effort() {
         let bytes: Vec<u8> = (0..random.below(60)).map(|_| random.next() as u8).collect();
         check(&String::from_utf8_lossy(&bytes));
     }
@@ -99,13 +117,13 @@ fn characters_in_any_order() {
 
 #[test]
 fn the_suite_and_a_study_with_changes() {
-    let mut random = Random(3);
+    let mut random = random(3);
     for case in suite() {
-        for _ in 0..8 {
+        for _ in 0..8 * effort() {
             check(&mutate(&case.input, &mut random));
         }
     }
-    for _ in 0..300 {
+    for _ in 0..300 * effort() {
         check(&mutate(support::STUDY, &mut random));
     }
 }

@@ -9,6 +9,21 @@ use std::path::PathBuf;
 use std::process::Command;
 use syntax::{Entry, Node, Tree, Value};
 
+/// The texts that are kept beside the tests, by name: those that once were read wrong, and a study with every mistake.
+pub fn corpus() -> Vec<(String, String)> {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus"));
+    let files = std::fs::read_dir(folder).expect("the corpus");
+    let mut texts: Vec<(String, String)> = files
+        .map(|file| {
+            let path = file.expect("a directory entry").path();
+            let text = String::from_utf8(std::fs::read(&path).expect("a readable file")).expect("UTF-8");
+            (path.file_name().expect("a file name").to_string_lossy().into_owned(), text)
+        })
+        .collect();
+    texts.sort();
+    texts
+}
+
 /// One case of the official suite.
 pub struct Case {
     pub name: String,
@@ -153,6 +168,17 @@ pub fn float(f: f64) -> String {
         f if f == f64::NEG_INFINITY => "#-inf".to_owned(),
         f => format!("{f:?}"),
     }
+}
+
+/// How much more than usual is tried: `FUZZ=50 cargo test -p syntax --release` tries fifty times as many texts, and other
+/// ones than usual.
+pub fn effort() -> usize {
+    std::env::var("FUZZ").ok().and_then(|effort| effort.parse().ok()).unwrap_or(1)
+}
+
+/// The numbers for the test called `seed`; with another effort they are others.
+pub fn random(seed: u64) -> Random {
+    Random(seed + (effort() as u64 - 1) * 1_000_003)
 }
 
 /// SplitMix64 (Steele, Lea and Flood, 2014): small, and the same everywhere.
