@@ -19,11 +19,8 @@ pub struct Holder {
 
 /// Whether a server can listen on 127.0.0.1 with this port; an environment failure that names the holder otherwise.
 pub fn require_free(port: u16, wanted_by: &str) -> Result<(), StepError> {
-    // Both addresses: a holder on every address keeps 127.0.0.1 from nobody when it lets others share, and then either
-    // of the two may get a connection. Listening sockets of ours would be left in TIME_WAIT only if they had accepted.
-    let tried =
-        [Ipv4Addr::LOCALHOST, Ipv4Addr::UNSPECIFIED].map(|address| TcpListener::bind((address, port)).map(drop));
-    let Some(error) = tried.into_iter().find_map(Result::err) else {
+    // A holder on every address, IPv6's too, keeps this one from us as well.
+    let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) else {
         return Ok(());
     };
     let what = format!("{wanted_by} can't listen on 127.0.0.1:{port}");

@@ -127,7 +127,9 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.0).expect("our directory");
-        cli(&["image", "rm", &format!("exp/test-app:{}", self.image().hash.short())]);
+        if let Err(error) = docker().remove_images_of(&self.image().hash) {
+            eprintln!("left behind: {error:?}");
+        }
     }
 }
 
@@ -180,8 +182,14 @@ fn an_image_is_built_once_labelled_and_found_again() {
     let (_, inspected) = cli(&["image", "inspect", "--format", format, &built.reference]);
     assert_eq!(inspected, format!("{} {}", built.id, context.image().hash));
     let (again, told) = context.build(&docker);
+    let reference = built.reference.clone();
     assert_eq!(again, Ok(PreparedImage { reused: true, ..built }));
     assert_eq!(told, []);
+    let hash = context.image().hash;
+    assert_eq!(docker.remove_images_of(&hash), Ok(vec![format!("image {reference}")]));
+    assert_eq!(docker.image_id(&reference), Ok(None));
+    assert_eq!(docker.remove_images_of(&hash), Ok(Vec::new()));
+    assert!(docker.image_id(BASE).expect("answered").is_some(), "what is not ours is left alone");
 }
 
 #[test]
@@ -316,7 +324,7 @@ fn cpu_and_memory_of_a_container_are_counted() {
     let own = (after - before) as f64 / 1e9;
     println!("{}: {cpu:.4} s of one CPU, by the processes' clocks {own:.4} s", counters.source);
     assert!((cpu - own).abs() < 0.03, "{cpu} {own}");
-    assert!((0.1..1.02).contains(&cpu), "{cpu}");
+    assert!((0.02..1.02).contains(&cpu), "{cpu}");
     let peak = counters.memory_peak_bytes.expect("readable");
     assert!((8 << 20..200 << 20).contains(&peak), "{peak}");
     assert_eq!(sampled.findings, []);

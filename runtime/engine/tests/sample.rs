@@ -109,7 +109,7 @@ fn a_process_that_burns_is_counted_to_the_nanosecond_and_everything_else_is_told
     let cpus = all_cpus().len() as f64;
     println!("burners used {share:.3} of {cpus} CPUs; sampler {} µs", sampled.own_cpu_ns / 1_000);
     // Others may use the machine; more than two CPUs or than there are is impossible.
-    assert!(share > 0.1 && share < cpus.min(2.0) * 1.02, "{share}");
+    assert!(share > 0.02 && share < cpus.min(2.0) * 1.02, "{share}");
     assert_eq!((counters.source.as_str(), counters.cpus as usize), ("proc", all_cpus().len()));
     assert!(start.memory_bytes.is_some_and(|bytes| bytes > 10_000) && end.memory_bytes.is_some());
     assert!(counters.memory_peak_bytes >= start.memory_bytes);

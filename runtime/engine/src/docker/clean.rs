@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 
-use bollard::query_parameters::{ListContainersOptions, ListNetworksOptions, ListVolumesOptions, RemoveVolumeOptions};
+use bollard::query_parameters::{
+    ListContainersOptions, ListImagesOptions, ListNetworksOptions, ListVolumesOptions, RemoveImageOptions,
+    RemoveVolumeOptions,
+};
 use journal::RunId;
+use plan::ContentHash;
 
 use super::connection::{Docker, failed, is_status};
 use crate::error::StepError;
-use crate::host::RUN_LABEL;
+use crate::host::{IMAGE_LABEL, RUN_LABEL};
 
 impl Docker {
     /// Removes containers, networks and volumes of this run, or of every run when there is none, but for the runs to
@@ -60,6 +64,41 @@ impl Docker {
             let request = async move { client.remove_volume(&name, Some(RemoveVolumeOptions { force: false })).await };
             let result = gone(&what, self.try_ask(request));
             note(what, result);
+        }
+        problem.map_or(Ok(removed), Err)
+    }
+}
+
+impl Docker {
+    /// Removes every image that we built, and says which. A study builds them anew when it needs them.
+    pub fn remove_images(&self) -> Result<Vec<String>, StepError> {
+        self.remove_images_with(IMAGE_LABEL)
+    }
+
+    /// Removes the images that were built from what has this hash.
+    pub fn remove_images_of(&self, hash: &ContentHash) -> Result<Vec<String>, StepError> {
+        self.remove_images_with(&format!("{IMAGE_LABEL}={hash}"))
+    }
+
+    /// Goes on after a failure, as [`Docker::clean`] does.
+    fn remove_images_with(&self, label: &str) -> Result<Vec<String>, StepError> {
+        let filters = Some(HashMap::from([("label".to_owned(), vec![label.to_owned()])]));
+        let client = self.client.clone();
+        let options = ListImagesOptions { filters, ..ListImagesOptions::default() };
+        let images = self.ask("images can't be listed", async move { client.list_images(Some(options)).await })?;
+        let (mut removed, mut problem) = (Vec::new(), None);
+        for image in images {
+            // By name where there is one, since an id with two names can't be removed at once.
+            let names = if image.repo_tags.is_empty() { vec![image.id] } else { image.repo_tags };
+            for name in names {
+                let what = format!("image {name}");
+                let client = self.client.clone();
+                let request = async move { client.remove_image(&name, None::<RemoveImageOptions>, None).await };
+                match gone(&what, self.try_ask(request).map(drop)) {
+                    Ok(()) => removed.push(what),
+                    Err(error) => problem = problem.or(Some(error)),
+                }
+            }
         }
         problem.map_or(Ok(removed), Err)
     }

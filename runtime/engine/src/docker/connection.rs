@@ -172,11 +172,15 @@ impl Docker {
 /// A request of the engine that failed.
 pub(super) fn failed(what: &str, error: &Error) -> StepError {
     match error {
-        Error::DockerResponseServerError { status_code, message } => StepError::environment(
-            what,
-            format!("the Docker Engine refused ({status_code}): {message}"),
-            "Do what the engine's message asks for, and run the study again.",
-        ),
+        Error::DockerResponseServerError { status_code, message } => {
+            // Debian's engine only recommends the package that holds it.
+            let next = if message.contains("docker-init") {
+                "Install the engine's init program: apt-get install tini"
+            } else {
+                "Do what the engine's message asks for, and run the study again."
+            };
+            StepError::environment(what, format!("the Docker Engine refused ({status_code}): {message}"), next)
+        }
         other => StepError::environment(
             what,
             format!("the Docker Engine can't be reached: {other}"),
@@ -238,5 +242,34 @@ impl Threads {
             }
             Err(RecvTimeoutError::Disconnected) => Waited::Lost,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_and_silence_are_told_apart() {
+        let refusal =
+            |message: &str| Error::DockerResponseServerError { status_code: 500, message: message.to_owned() };
+        for (error, why, next) in [
+            (refusal("no space left"), "the Docker Engine refused (500): no space left", "the engine's message"),
+            (
+                refusal("exec: \"docker-init\": executable file not found in $PATH"),
+                "docker-init",
+                "apt-get install tini",
+            ),
+            (Error::RequestTimeoutError, "the Docker Engine can't be reached", "docker info"),
+        ] {
+            let told = failed("it failed", &error);
+            assert_eq!((told.class, told.failure.what.as_str()), (Class::Environment, "it failed"));
+            assert!(told.failure.why.contains(why) && told.failure.next.contains(next), "{told:?}");
+        }
+        assert!(
+            is_status(&refusal(""), 500)
+                && !is_status(&refusal(""), 404)
+                && !is_status(&Error::RequestTimeoutError, 500)
+        );
     }
 }

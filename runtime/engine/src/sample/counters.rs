@@ -51,8 +51,13 @@ impl Reader {
         }
     }
 
-    /// Finds out which processes belong to the role, where that matters; shortly before [`Reader::cpu`], which then
-    /// takes microseconds.
+    /// Whether the counters are those of processes, so that [`Reader::prepare`] matters.
+    pub fn is_of_processes(&self) -> bool {
+        matches!(self.kind, Kind::Processes { .. })
+    }
+
+    /// Finds out which processes belong to the role, where that matters; now and then, and shortly before
+    /// [`Reader::cpu`], which then takes microseconds.
     pub fn prepare(&mut self, snapshot: &tree::Snapshot) {
         if let Kind::Processes { members } = &mut self.kind
             && let Some(found) = members.first().and_then(|root| snapshot.members(*root).ok())
@@ -90,8 +95,7 @@ impl Reader {
                 text.trim().parse().map_err(|_| memory.not(text.trim(), "a number of bytes"))
             }
             Kind::Processes { members } => {
-                let root = *members.first().ok_or("there is no process to read")?;
-                let (bytes, kind) = tree::memory_bytes(root)?;
+                let (bytes, kind) = tree::memory_bytes(members)?;
                 self.memory_kind = kind;
                 Ok(bytes)
             }

@@ -75,15 +75,18 @@ pub fn allowed() -> io::Result<CpuSet> {
 }
 
 /// Lets the calling thread run before every ordinary one of its CPU: lowest real-time priority, or failing that a
-/// higher nice level. Only for moments, and for threads that sleep nearly all the time.
-pub fn take_precedence() {
+/// higher nice level. Only for moments, and for threads that sleep nearly all the time. Returns whether it now runs
+/// before every ordinary thread.
+pub fn take_precedence() -> bool {
     let wanted = libc::sched_param { sched_priority: 1 };
     // SAFETY: the parameter lives; 0 is the calling thread. Who may do neither keeps the present level: the thread is
     // only woken later, which its readings tell.
     unsafe {
-        if libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &wanted) != 0 {
+        let granted = libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &wanted) == 0;
+        if !granted {
             libc::setpriority(libc::PRIO_PROCESS, 0, -10);
         }
+        granted
     }
 }
 

@@ -21,7 +21,10 @@ const LATE_NS: u64 = 20_000_000;
 
 /// Reading the memory of processes walks their page tables, which can take longer than the pause between two looks.
 /// Then the pause is stretched to this many times what a look costs, which keeps the sampler below 0.5 % of a CPU.
-const MEMORY_PAUSE: u64 = 400;
+const MEMORY_PAUSE: u64 = 1_000;
+
+/// Who belongs to a tree of processes is found anew this often, since that reads a file of every process there is.
+const MEMBERS_NS: u64 = 2_000_000_000;
 
 /// The processes that count are looked for this long before an end of the window, since that takes milliseconds.
 const PREPARE_NS: u64 = 60_000_000;
@@ -208,12 +211,18 @@ fn run(
 ) {
     let mut ours = vec![std::process::id()];
     // One look before the window: it tells what a look costs.
+    roles.prepare();
     roles.each(|role| role.look_at_memory(spec.memory_every));
     let own_before = clock::thread_cpu_ns();
     let start = Edge::read_at(start_ns, window, roles, machine, &mut ours);
     roles.each(|role| role.take_start(spec.memory_every));
     let prepare_ns = end_ns.saturating_sub(PREPARE_NS);
+    let mut members_ns = start_ns + MEMBERS_NS;
     while !window.is_over() && clock::monotonic_ns() < prepare_ns {
+        if clock::monotonic_ns() >= members_ns {
+            roles.prepare();
+            members_ns += MEMBERS_NS;
+        }
         roles.each(|role| role.look_if_due(spec.memory_every, prepare_ns));
         sleep_unless_over(roles.next_look().map_or(prepare_ns, |next| next.min(prepare_ns)), window);
     }
@@ -329,6 +338,15 @@ struct Roles {
 impl Roles {
     fn each(&mut self, act: impl FnMut(&mut Role)) {
         self.candidate.iter_mut().chain(&mut self.database).for_each(act);
+    }
+
+    /// Finds the processes of roles that consist of such.
+    fn prepare(&mut self) {
+        if self.candidate.iter().chain(&self.database).any(|role| role.reader.is_of_processes())
+            && let Ok(snapshot) = tree::Snapshot::take()
+        {
+            self.each(|role| role.reader.prepare(&snapshot));
+        }
     }
 
     fn next_look(&self) -> Option<u64> {

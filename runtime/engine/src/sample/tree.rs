@@ -106,10 +106,15 @@ pub enum MemoryKind {
     Rss,
 }
 
-/// Memory of the process and its descendants now, in bytes.
-pub fn memory_bytes(root: u32) -> Result<(u64, MemoryKind), String> {
+/// Memory of these processes ([`members`] of a root) now, in bytes. Those that ended since hold none; an error when the
+/// root did.
+pub fn memory_bytes(members: &[u32]) -> Result<(u64, MemoryKind), String> {
+    let root = *members.first().ok_or("there is no process to read")?;
+    if stat(root).is_none() {
+        return Err(gone(root));
+    }
     let (mut bytes, mut kind) = (0, MemoryKind::Pss);
-    for pid in members(root)? {
+    for &pid in members {
         if let Some(pss) = pss_bytes(pid) {
             bytes += pss;
         } else if let Some(rss) = rss_bytes(pid) {
@@ -186,12 +191,12 @@ mod tests {
     fn this_process_is_in_its_own_tree_and_has_memory() {
         let me = std::process::id();
         assert_eq!(members(me).expect("alive").first(), Some(&me));
-        let (bytes, _) = memory_bytes(me).expect("alive");
+        let (bytes, _) = memory_bytes(&[me]).expect("alive");
         assert!((100_000..100_000_000_000).contains(&bytes), "{bytes}");
-        for read in [members(NOBODY).err(), cpu_ns(&mut vec![NOBODY]).err(), memory_bytes(NOBODY).err()] {
+        for read in [members(NOBODY).err(), cpu_ns(&mut vec![NOBODY]).err(), memory_bytes(&[NOBODY]).err()] {
             assert_eq!(read, Some(gone(NOBODY)));
         }
-        assert!(cpu_ns(&mut Vec::new()).is_err());
+        assert!(cpu_ns(&mut Vec::new()).is_err() && memory_bytes(&[]).is_err());
     }
 
     #[test]
