@@ -67,6 +67,7 @@ pub(crate) fn verdict(
         if let Some(why) = &agreement.not_checked {
             reasons.push(format!("{}: not checked: {why}", agreement.name));
         }
+        let mut not_checked: Groups<&str> = Vec::new();
         for pair in &agreement.cells {
             match &pair.check {
                 AgreementCheck::Agrees => {}
@@ -74,10 +75,12 @@ pub(crate) fn verdict(
                 AgreementCheck::NotChecked { why } if is_told(why) => {}
                 AgreementCheck::NotChecked { why } => {
                     // The figure's own reason follows with the figure.
-                    let first = why.split(": ").next().unwrap_or(why);
-                    reasons.push(format!("{} for {}: not checked: {first}", agreement.name, show(&pair.cell)));
+                    gather(&mut not_checked, why.split(": ").next().unwrap_or(why), show(&pair.cell));
                 }
             }
+        }
+        for (why, cells) in not_checked {
+            reasons.push(format!("{}: not checked for {}: {why}", agreement.name, list(&cells)));
         }
     }
     reasons.extend(not_determined(&published).into_iter().filter(|reason| !is_told(reason)));
@@ -108,30 +111,53 @@ pub(crate) fn verdict(
     Verdict { kind, reasons: void }
 }
 
-/// One sentence for all figures of a cell that are not determined for the same reason.
+/// Members by key, in the order of their first appearance.
+type Groups<K> = Vec<(K, Vec<String>)>;
+
+/// Adds a member to the group of this key, making the group where there is none.
+fn gather<K: PartialEq>(groups: &mut Groups<K>, key: K, member: String) {
+    match groups.iter_mut().find(|(other, _)| *other == key) {
+        Some((_, members)) => members.push(member),
+        None => groups.push((key, vec![member])),
+    }
+}
+
+/// Cells in a sentence; a long list is cut.
+fn list(cells: &[String]) -> String {
+    match cells.len() {
+        0..=4 => cells.join("; "),
+        count => format!("{}; and {} more", cells[..3].join("; "), count - 3),
+    }
+}
+
+/// One sentence for all figures of a phase that are not determined for the same reason: metrics of a cell first, then cells.
 fn not_determined(published: &[&Figure]) -> Vec<String> {
-    let mut groups: Vec<(&Figure, &str, Vec<&str>)> = Vec::new();
+    let mut of_cell: Groups<(&Figure, &str)> = Vec::new();
     for figure in published {
         let Outcome::NotDetermined { why } = &figure.outcome else {
             continue;
         };
-        let group = groups
+        let metric = figure.metric.name().to_owned();
+        let group = of_cell
             .iter_mut()
-            .find(|(first, reason, _)| first.phase == figure.phase && first.cell == figure.cell && reason == why);
+            .find(|((first, reason), _)| first.phase == figure.phase && first.cell == figure.cell && reason == why);
         match group {
-            Some((_, _, others)) => others.push(figure.metric.name()),
-            None => groups.push((figure, why, Vec::new())),
+            Some((_, metrics)) => metrics.push(metric),
+            None => of_cell.push(((figure, why), vec![metric])),
         }
+    }
+    let mut groups: Groups<(&str, Vec<String>, &str)> = Vec::new();
+    for ((first, why), metrics) in of_cell {
+        gather(&mut groups, (first.phase.as_str(), metrics, why), show(&first.cell));
     }
     groups
         .into_iter()
-        .map(|(first, why, others)| {
-            let (others, verb) = if others.is_empty() {
-                (String::new(), "is")
-            } else {
-                (format!(" (and {})", others.join(", ")), "are")
-            };
-            format!("{}{others} for {} {verb} not determined: {why}", first.name, show(&first.cell))
+        .map(|((phase, metrics, why), cells)| {
+            let others = metrics.get(1..).filter(|others| !others.is_empty());
+            let others = others.map_or_else(String::new, |others| format!(" (and {})", others.join(", ")));
+            let verb = if metrics.len() == 1 { "is" } else { "are" };
+            let first = metrics.first().map_or("", String::as_str);
+            format!("{phase}.{first}{others} {verb} not determined for {}: {why}", list(&cells))
         })
         .collect()
 }

@@ -203,8 +203,36 @@ fn one_reason_is_said_once() {
         [
             "no figure is determined",
             "php is not measured: no image",
-            "ceiling.throughput (and cpu-per-request, cores-used) for candidate go, cores 1 are not determined: \
+            "ceiling.throughput (and cpu-per-request, cores-used) are not determined for candidate go, cores 1: \
              1 of 2 valid repetitions; of 2 that ended, 1 is void: not measurable 1",
+        ]
+    );
+}
+
+#[test]
+fn cells_that_lack_the_same_are_named_together() {
+    let mut plan = one_cell(2, 2);
+    plan.phases[0].axes[1].levels = [1, 2].map(Level::Integer).to_vec();
+    plan.phases[0].cells = crate::bench::cells("ceiling", &plan.phases[0].axes);
+    let mut sweep = plan.phases[0].clone();
+    sweep.name = "sweep".to_owned();
+    sweep.estimates.clear();
+    plan.phases.push(sweep);
+    plan.agreements = vec![plan::Agreement {
+        name: "two-phases".to_owned(),
+        left: crate::bench::metric("ceiling", Metric::Throughput),
+        right: crate::bench::metric("sweep", Metric::Throughput),
+        within: 0.05,
+        not_checked: None,
+    }];
+    let mut run = Run::new(plan);
+    run.end();
+    assert_eq!(
+        run.judge().verdict.reasons,
+        [
+            "no figure is determined",
+            "two-phases: not checked for candidate go, cores 1; candidate go, cores 2: ceiling.throughput is not determined",
+            "ceiling.throughput is not determined for candidate go, cores 1; candidate go, cores 2: nothing was measured here",
         ]
     );
 }
