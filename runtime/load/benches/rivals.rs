@@ -232,7 +232,7 @@ fn exp(address: SocketAddr, seconds: u64, connections: u32, wrapper: &[&str]) ->
         serde_json::from_str(&answer).map_err(|error| format!("{error}: {answer}"))
     };
     let ready = ask(&Order::Job(Box::new(job(address, seconds, connections))))?;
-    let finished = ask(&Order::Start { at_ns: sys::now_ns() + 20_000_000 })?;
+    let finished = ask(&Order::Start { at_ns: sys::now_ns() + 200_000_000 })?;
     drop(orders);
     child.wait().map_err(|error| error.to_string())?;
     match finished {

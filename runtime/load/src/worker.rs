@@ -178,7 +178,8 @@ impl<'a> Worker<'a> {
         let deadline = self.window.end + self.program.grace;
         self.next = self.slots.as_mut().and_then(Iterator::next);
         self.next_arrival = self.arriving.as_mut().and_then(Iterator::next);
-        if let Some(late_ns) = sys::now_ns().checked_sub(at).filter(|late| *late > LATEST_START_NS) {
+        let latest = LATEST_START_NS.max(self.program.warm_up / 4);
+        if let Some(late_ns) = sys::now_ns().checked_sub(at).filter(|late| *late > latest) {
             return Err(LoadError::Late { late_ns });
         }
         loop {
@@ -332,5 +333,5 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// A start this far in the past is still honoured: the first sends are late by it, and say so.
+/// A start this far in the past, or by a quarter of the warm-up, is still honoured: the first sends are late by it, and say so.
 const LATEST_START_NS: u64 = 10_000_000;
