@@ -31,6 +31,19 @@ impl Binaries {
         Self::find_in(&path, &VERSIONED.map(|(parent, prefix)| (Path::new(parent), prefix)))
     }
 
+    /// The programs of this machine; where there are none and the feature `embedded` is built in, fetched ones.
+    ///
+    /// # Errors
+    /// When there are none and none can be had. Class environment.
+    pub async fn find_or_fetch() -> Result<Self, StepError> {
+        let found = Self::find();
+        #[cfg(feature = "embedded")]
+        if found.is_err() {
+            return super::embedded::fetch().await;
+        }
+        found
+    }
+
     /// The programs of one directory, if `initdb` and `postgres` are there.
     pub fn of(directory: &Path) -> Option<Self> {
         let is_whole = ["initdb", "postgres"].iter().all(|name| is_program(&directory.join(name)));

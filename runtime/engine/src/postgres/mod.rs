@@ -12,6 +12,8 @@
 //! own on top, for a server that does not answer at all.
 
 mod binaries;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 mod facts;
 mod local;
 pub(crate) mod pinned;

@@ -181,8 +181,9 @@ impl Server {
     /// Makes a database from a template, and tells how long that took. The name comes from [`clone_name`]; a database
     /// that has it already is dropped first.
     ///
-    /// The pages are copied through the WAL (`STRATEGY WAL_LOG`), where the server knows that (15 and later): the clone
-    /// is then in shared buffers already and needs no checkpoint of its own; see the decision record on clones.
+    /// The files are copied (`STRATEGY FILE_COPY`, which servers before 15 know alone) rather than passed through the WAL:
+    /// measured, that writes half as much to the disk and leaves a fifth of it dirty; see the decision record on cloning.
+    /// The clone's pages are not in shared buffers then, which prewarming is for.
     ///
     /// # Errors
     /// When somebody holds the template (error 55006): the sessions that do are named, and it is tried three times.
@@ -348,7 +349,7 @@ async fn drop_in(session: &Session, name: &str) -> Result<(), Trouble> {
 
 async fn clone_in(session: &Session, template: &str, name: &str) -> Result<(), Trouble> {
     drop_in(session, name).await?;
-    let strategy = if session.version()?.major >= 15 { " STRATEGY wal_log" } else { "" };
+    let strategy = if session.version()?.major >= 15 { " STRATEGY file_copy" } else { "" };
     let sql = format!("CREATE DATABASE {} TEMPLATE {}{strategy}", quoted(name), quoted(template));
     let mut pauses = CLONE_PAUSES.iter();
     loop {
