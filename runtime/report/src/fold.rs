@@ -13,7 +13,7 @@ use plan::{Plan, StepKind};
 use crate::history::{History, Outcome};
 use crate::model::{
     ContractOutcome, Durations, Ending, FailureNote, NotMeasured, PhaseGates, REPORT_VERSION, Report, Reproduce,
-    Session, Study, Superseded,
+    Stretch, Study, Superseded,
 };
 use crate::render::plan::{cell_name, gate, procedure, step_name};
 
@@ -76,7 +76,7 @@ impl Fold {
             quiet: judgement.quiet.clone(),
             failures: failures(plan, &self.history, &self.evidence),
             superseded: superseded(&self.history, &judgement),
-            environment: sessions(&self.history),
+            environment: stretches(&self.history),
             gates: plan
                 .phases
                 .iter()
@@ -276,15 +276,15 @@ fn superseded(history: &History, judgement: &Judgement) -> Vec<Superseded> {
         .collect()
 }
 
-fn sessions(history: &History) -> Vec<Session> {
+fn stretches(history: &History) -> Vec<Stretch> {
     history
-        .sessions
+        .stretches
         .iter()
-        .map(|session| Session {
-            from: timestamp(session.from_ns),
-            took_ns: session.to_ns.saturating_sub(session.from_ns),
-            resumed: session.resumed,
-            environment: session.environment.clone(),
+        .map(|stretch| Stretch {
+            from: timestamp(stretch.from_ns),
+            took_ns: stretch.to_ns.saturating_sub(stretch.from_ns),
+            resumed: stretch.resumed,
+            environment: stretch.environment.clone(),
         })
         .collect()
 }

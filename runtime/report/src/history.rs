@@ -17,7 +17,7 @@ pub struct History {
     /// Hash of the plan that the journal last named.
     pub plan: Option<ContentHash>,
     /// Where it ran, first the start, then one per resumption.
-    pub sessions: Vec<Session>,
+    pub stretches: Vec<Stretch>,
     /// Candidates that can't be measured here, in order of events, the last word of each.
     pub not_measured: Vec<NotMeasured>,
     /// The contract's outcomes, in order of events, the last of each candidate.
@@ -36,14 +36,14 @@ pub struct History {
 
 /// One stretch of a run: from its start or resumption until it ended, was interrupted or died.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Session {
+pub struct Stretch {
     /// First record, Unix ns.
     pub from_ns: u64,
     /// Last record, Unix ns.
     pub to_ns: u64,
     /// Where it ran.
     pub environment: Environment,
-    /// Finished repetitions that were kept and measured anew; `None` for the first session.
+    /// Finished repetitions that were kept and measured anew; `None` for the first stretch.
     pub resumed: Option<(u64, u64)>,
 }
 
@@ -210,15 +210,15 @@ impl History {
             }
             Event::RunEnded { end } => self.end = Some(end.clone()),
         }
-        if let Some(session) = self.sessions.last_mut() {
-            session.to_ns = session.to_ns.max(record.at_ns);
+        if let Some(stretch) = self.stretches.last_mut() {
+            stretch.to_ns = stretch.to_ns.max(record.at_ns);
         }
     }
 
     fn begin(&mut self, at_ns: u64, environment: &Environment, resumed: Option<(u64, u64)>) {
         // What could not be measured before may be measurable now; if not, the resumed run says so again.
         self.not_measured.clear();
-        self.sessions.push(Session { from_ns: at_ns, to_ns: at_ns, environment: environment.clone(), resumed });
+        self.stretches.push(Stretch { from_ns: at_ns, to_ns: at_ns, environment: environment.clone(), resumed });
     }
 
     fn running(&mut self, id: &RepetitionId) -> Option<&mut Attempt> {
@@ -251,12 +251,12 @@ impl History {
 
     /// Where the run ran last.
     pub fn environment(&self) -> Option<&Environment> {
-        self.sessions.last().map(|session| &session.environment)
+        self.stretches.last().map(|stretch| &stretch.environment)
     }
 
     /// Time in which the run ran, pauses between an interruption and the resumption left out, ns.
     pub fn active_ns(&self) -> u64 {
-        self.sessions.iter().map(|session| session.to_ns.saturating_sub(session.from_ns)).sum()
+        self.stretches.iter().map(|stretch| stretch.to_ns.saturating_sub(stretch.from_ns)).sum()
     }
 }
 

@@ -50,7 +50,7 @@ pub struct Report {
     /// Repetitions that were measured and no longer count, because what made them changed.
     pub superseded: Vec<Superseded>,
     /// Where it ran, one entry per start or resumption.
-    pub environment: Vec<Session>,
+    pub environment: Vec<Stretch>,
     /// The gates of each phase with their thresholds, in words.
     pub gates: Vec<PhaseGates>,
     /// How long everything took.
@@ -501,7 +501,7 @@ pub struct Superseded {
 /// One stretch of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Session {
+pub struct Stretch {
     /// First record, RFC 3339 in UTC.
     pub from: String,
     /// Length, ns.
@@ -532,7 +532,7 @@ pub struct PhaseGates {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Durations {
-    /// The whole run without pauses between sessions, ns.
+    /// The whole run without pauses between stretches, ns.
     pub total_ns: u64,
     /// Steps of preparation: name and ns.
     pub steps: Vec<(String, u64)>,

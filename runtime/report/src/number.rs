@@ -89,7 +89,7 @@ pub fn with_unit(metric: Metric, value: f64) -> String {
 }
 
 /// [`with_unit`] with three digits, for lines that are read in passing.
-pub fn brief(metric: Metric, value: f64) -> String {
+pub fn short(metric: Metric, value: f64) -> String {
     let digits = if matches!(metric, Metric::CpuPerRequest | Metric::CoresUsed | Metric::CorrectedP99) { 3 } else { 4 };
     let (number, unit) = scaled(metric.unit(), value);
     match metric.unit() {
@@ -269,8 +269,8 @@ mod tests {
         ] {
             assert_eq!(span(ns), printed);
         }
-        assert_eq!(brief(Metric::CpuPerRequest, 221.04), "221 µs");
-        assert_eq!(brief(Metric::Throughput, 4_121.4), "4,121/s");
+        assert_eq!(short(Metric::CpuPerRequest, 221.04), "221 µs");
+        assert_eq!(short(Metric::Throughput, 4_121.4), "4,121/s");
         assert_eq!((percent(0.031_24), percent(0.008_44)), ("3.12 %".to_owned(), "0.84 %".to_owned()));
         assert_eq!(bytes(2 << 30), "2 GiB");
         assert_eq!(counted(1, "run", "runs"), "1 run");

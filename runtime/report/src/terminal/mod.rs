@@ -94,10 +94,8 @@ pub struct View {
 }
 
 impl View {
-    /// A view of a run of this plan that has not begun.
-    ///
-    /// To continue a run, give it the journal's records first and leave their lines out: a journal's past is shown as it
-    /// was, and time left is learnt from it.
+    /// A view of a run of this plan that has not begun. To continue a run, give it the journal's records with
+    /// [`View::past`] first.
     pub fn new(plan: &Plan, layout: Layout) -> Self {
         let fold = Fold::default();
         let judgement = fold.judgement(plan);
@@ -120,6 +118,23 @@ impl View {
         }
     }
 
+    /// Takes a record of the part of the journal that is continued: nothing is shown of it, time left is learnt from it.
+    /// Nothing is judged until the next record that is shown, so that a long past costs little.
+    pub fn past(&mut self, record: &Record) {
+        self.fold.take(record);
+        if let Event::RepetitionMeasured { repetition, .. } | Event::RepetitionFailed { repetition, .. } = &record.event
+        {
+            self.learn(repetition);
+        }
+    }
+
+    fn learn(&mut self, repetition: &RepetitionId) {
+        let attempt = self.fold.history.attempts.iter().rev().find(|attempt| attempt.id == *repetition);
+        if let Some(took) = attempt.and_then(crate::history::Attempt::took_ns) {
+            self.pacing.learn(&self.outlook, &repetition.phase, took);
+        }
+    }
+
     /// Takes the next record; the lines that it adds are final.
     pub fn take(&mut self, record: &Record) -> Vec<String> {
         self.fold.take(record);
@@ -134,6 +149,9 @@ impl View {
                 self.contract_said = false;
                 self.skips_said.clear();
                 self.judge();
+                for judged in &self.judgement.repetitions {
+                    self.announced.insert(judged.id.clone(), judged.is_valid());
+                }
                 lines.extend(self.header());
                 let anew = if *superseded == 0 {
                     String::new()
@@ -188,11 +206,7 @@ impl View {
             Event::RepetitionMeasured { repetition, .. } | Event::RepetitionFailed { repetition, .. } => {
                 self.judge();
                 lines.extend(self.phase_begins(&repetition.phase, record.at_ns));
-                if let Some(attempt) = self.fold.history.attempts.iter().rev().find(|attempt| attempt.id == *repetition)
-                    && let Some(took) = attempt.took_ns()
-                {
-                    self.pacing.learn(&self.outlook, &repetition.phase, took);
-                }
+                self.learn(repetition);
                 lines.extend(self.repetition(repetition));
                 lines.extend(self.changed_verdicts());
             }
@@ -211,7 +225,7 @@ impl View {
     /// The region under the final lines, as of `now_ns` (Unix ns); `frame` turns the spinner. Empty for a pipe, before
     /// the run begins and after it ended.
     pub fn live(&self, now_ns: u64, frame: usize) -> Vec<String> {
-        if !self.layout.tty || self.fold.history.sessions.is_empty() || self.fold.history.end.is_some() {
+        if !self.layout.tty || self.fold.history.stretches.is_empty() || self.fold.history.end.is_some() {
             return Vec::new();
         }
         self.layout.paint(&self.region(now_ns, frame))

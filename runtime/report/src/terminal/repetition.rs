@@ -6,7 +6,7 @@ use plan::{Metric, Phase, Procedure};
 use super::View;
 use super::line::{Line, Style, flow, flow_under};
 use crate::history::{Attempt, Outcome};
-use crate::number::{brief, counted, duration, span};
+use crate::number::{counted, duration, short, span};
 use crate::render::words;
 use crate::width;
 
@@ -30,7 +30,7 @@ impl View {
                     let text = judged
                         .values
                         .get(metric)
-                        .map_or_else(|| "unknown".to_owned(), |&value| format!("{}{per}", brief(*metric, value)));
+                        .map_or_else(|| "unknown".to_owned(), |&value| format!("{}{per}", short(*metric, value)));
                     width::pad_left(&text, *width_of)
                 })
                 .collect(),

@@ -122,6 +122,28 @@ fn live_is_replay() {
 }
 
 #[test]
+fn a_continued_run_shows_what_it_would_have_shown() {
+    let scenario = SCENARIOS.iter().find(|scenario| scenario.name == "resumed").expect("the scenario");
+    let resumed = scenario
+        .records
+        .iter()
+        .position(|record| matches!(record.event, journal::Event::RunResumed { .. }))
+        .expect("the run is resumed");
+    let (past, now) = scenario.records.split_at(resumed);
+    let mut whole = View::new(&scenario.plan, layout(80, true, false));
+    let mut continued = whole.clone();
+    past.iter().for_each(|record| {
+        whole.take(record);
+        continued.past(record);
+    });
+    for record in now {
+        assert_eq!(continued.take(record), whole.take(record));
+        assert_eq!(continued.live(record.at_ns, 1), whole.live(record.at_ns, 1));
+    }
+    assert_eq!(render::markdown(&continued.report()), render::markdown(&whole.report()));
+}
+
+#[test]
 fn no_line_is_wider_than_the_terminal() {
     for scenario in SCENARIOS.iter() {
         for width in [40, 60, 80, 120] {

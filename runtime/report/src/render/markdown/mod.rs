@@ -96,8 +96,8 @@ fn facts(out: &mut String, report: &Report) {
     if let Some(run) = &report.run {
         parts.push(format!("run {}", escape(run)));
     }
-    if let Some(session) = report.environment.first() {
-        parts.push(session.from.clone());
+    if let Some(stretch) = report.environment.first() {
+        parts.push(stretch.from.clone());
     }
     parts.push(format!("machine {}", escape(&report.study.machine)));
     if let Some(profile) = &report.study.profile {

@@ -252,9 +252,9 @@ pub(super) fn environment(out: &mut String, report: &Report) {
     if report.environment.is_empty() {
         let _ = writeln!(out, "The journal ends before it says where the run ran.\n");
     }
-    for (index, session) in report.environment.iter().enumerate() {
-        let environment = &session.environment;
-        let how = match session.resumed {
+    for (index, stretch) in report.environment.iter().enumerate() {
+        let environment = &stretch.environment;
+        let how = match stretch.resumed {
             None => "Started".to_owned(),
             Some((kept, superseded)) => format!(
                 "Resumed ({} kept, {} measured anew)",
@@ -262,7 +262,7 @@ pub(super) fn environment(out: &mut String, report: &Report) {
                 count(superseded)
             ),
         };
-        let _ = writeln!(out, "{how} {}, ran {}.\n", session.from, duration(session.took_ns));
+        let _ = writeln!(out, "{how} {}, ran {}.\n", stretch.from, duration(stretch.took_ns));
         let same = index > 0 && report.environment[index - 1].environment == *environment;
         if same {
             let _ = writeln!(out, "Same environment as before.\n");
