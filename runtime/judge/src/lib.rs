@@ -45,6 +45,7 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Judgement {
     let agreements = agreement::check(plan, &choices, &figures);
     let mut limits: Vec<String> = plan.limits.iter().map(|limit| limit.text.clone()).collect();
     limits.extend(quiet.values().filter_map(|quiet| quiet.problem.clone()));
+    limits.extend(repetition::unequal_quiet_times(&quiet));
     limits.extend(choice::limits(&choices));
     let mut judgement = Judgement {
         repetitions,
@@ -60,10 +61,7 @@ pub fn judge(plan: &Plan, evidence: &Evidence) -> Judgement {
     let provisional = next::provisional_readings(plan, evidence, &judgement);
     judgement.limits.extend(provisional);
     agreement::withhold(plan, &judgement.choices, &judgement.agreements, &mut judgement.figures);
-    let Judgement { figures, choices, agreements, limits, .. } = &judgement;
-    let verdict = verdict::verdict(plan, evidence, figures, choices, agreements, limits);
-    let confidence = verdict::confidence(plan, evidence, &verdict, figures, choices, agreements);
-    judgement.verdict = verdict;
-    judgement.confidence = confidence;
+    judgement.verdict = verdict::verdict(plan, evidence, &judgement);
+    judgement.confidence = verdict::confidence(plan, evidence, &judgement);
     judgement
 }

@@ -43,6 +43,29 @@ pub(crate) fn quiet_times(evidence: &Evidence) -> BTreeMap<u32, QuietTime> {
         .collect()
 }
 
+/// From this ratio on, two CPUs' quiet times are not of one kind.
+const UNEQUAL: f64 = stats::pace::QUIET_WITHIN;
+
+/// The sentence on a CPU whose quiet time is far above another one's: a core of another kind, or one that was never quiet in this run,
+/// which its own samples can't tell.
+pub(crate) fn unequal_quiet_times(quiet: &BTreeMap<u32, QuietTime>) -> Vec<String> {
+    let known = || quiet.iter().filter(|(_, time)| time.problem.is_none());
+    let Some((fastest, best)) = known().min_by(|left, right| left.1.quiet_ns.total_cmp(&right.1.quiet_ns)) else {
+        return Vec::new();
+    };
+    known()
+        .filter(|(_, time)| time.quiet_ns > UNEQUAL * best.quiet_ns)
+        .map(|(cpu, time)| {
+            format!(
+                "the quiet time of CPU {cpu} is {} µs, that of CPU {fastest} {} µs: CPU {cpu} is a core of another kind, or was never quiet \
+                 in this run",
+                words::number(time.quiet_ns / 1e3),
+                words::number(best.quiet_ns / 1e3)
+            )
+        })
+        .collect()
+}
+
 /// Every repetition that ended, judged.
 pub(crate) fn judged(plan: &Plan, evidence: &Evidence, quiet: &BTreeMap<u32, QuietTime>) -> Vec<JudgedRepetition> {
     let mut repetitions: Vec<JudgedRepetition> =

@@ -6,10 +6,11 @@ use plan::{Metric, Plan, Procedure};
 use crate::carried::INVERTED;
 use crate::evidence::Evidence;
 use crate::judgement::{
-    AgreementCheck, AgreementOutcome, ChoiceOutcome, Chosen, Confidence, ConfidenceLevel, Figure, Outcome, Verdict,
+    AgreementCheck, AgreementOutcome, Chosen, Confidence, ConfidenceLevel, Figure, Judgement, Outcome, Verdict,
     VerdictKind,
 };
 use crate::mapping::show;
+use crate::repetition::unequal_quiet_times;
 use crate::words::{percent, several};
 
 /// An interval wider than this half-width, as a ratio, lowers the confidence.
@@ -25,14 +26,8 @@ fn published(figures: &[Figure]) -> Vec<&Figure> {
 }
 
 /// Whether the figures may be published, and why.
-pub(crate) fn verdict(
-    plan: &Plan,
-    evidence: &Evidence,
-    figures: &[Figure],
-    choices: &[ChoiceOutcome],
-    agreements: &[AgreementOutcome],
-    limits: &[String],
-) -> Verdict {
+pub(crate) fn verdict(plan: &Plan, evidence: &Evidence, judgement: &Judgement) -> Verdict {
+    let Judgement { figures, choices, agreements, limits, .. } = judgement;
     let mut void = Vec::new();
     let mut reasons = Vec::new();
     let published = published(figures);
@@ -163,14 +158,8 @@ fn not_determined(published: &[&Figure]) -> Vec<String> {
 }
 
 /// How far the figures may be trusted, and what lowers it.
-pub(crate) fn confidence(
-    plan: &Plan,
-    evidence: &Evidence,
-    verdict: &Verdict,
-    figures: &[Figure],
-    choices: &[ChoiceOutcome],
-    agreements: &[AgreementOutcome],
-) -> Confidence {
+pub(crate) fn confidence(plan: &Plan, evidence: &Evidence, judgement: &Judgement) -> Confidence {
+    let Judgement { figures, choices, agreements, verdict, quiet, .. } = judgement;
     let mut weighty = Vec::new();
     let mut light = Vec::new();
     if verdict.kind == VerdictKind::Void {
@@ -193,6 +182,7 @@ pub(crate) fn confidence(
         None => light.push("nobody recorded where it ran".to_owned()),
     }
 
+    light.extend(unequal_quiet_times(quiet));
     let determined: Vec<&Figure> = published(figures).into_iter().filter(|figure| figure.value().is_some()).collect();
     let few = determined.iter().filter(|figure| figure.valid < ENOUGH).map(|figure| figure.valid).min();
     if let Some(few) = few {

@@ -29,8 +29,8 @@ pub(crate) fn apply(phase: &Phase, repetitions: &mut [JudgedRepetition]) {
             .map(|(index, repetition)| {
                 let base = repetitions
                     .iter()
-                    .filter(|other| judged_here(phase, other) && can_be_base(other))
-                    .filter(|other| other.id.cell == repetition.id.cell && other.levels == repetition.levels)
+                    .filter(|other| other.id.cell == repetition.id.cell && judged_here(phase, other))
+                    .filter(|other| other.levels == repetition.levels && can_be_base(other))
                     .filter_map(|other| Some((*other.values.get(&metric)?, other.id.number)))
                     .reduce(|best, other| if better(other.0, best.0) { other } else { best });
                 (index, compare(gate, metric, repetition, base))

@@ -236,3 +236,16 @@ fn cells_that_lack_the_same_are_named_together() {
         ]
     );
 }
+
+#[test]
+fn a_cpu_that_was_never_quiet_is_told_by_another_one() {
+    let mut run = Run::new(one_cell(1, 1));
+    let mut facts = closed(19_000.0, 50.0);
+    facts.pace.get_mut(&0).expect("samples").samples = journal::Histogram::of([crate::bench::SLOWED_NS; 4_000]);
+    run.measure("ceiling", 0, facts);
+    let judgement = run.judge();
+    let says = "the quiet time of CPU 0 is 27.97 µs, that of CPU 1 16.96 µs: CPU 0 is a core of another kind, or was never quiet \
+                in this run";
+    assert_eq!(judgement.limits, [says]);
+    assert!(judgement.confidence.reasons.iter().any(|reason| reason == says));
+}
