@@ -35,10 +35,10 @@ pub fn reasons(report: &Report) -> Vec<String> {
         if is_consequence {
             continue;
         }
-        let (before, cell, after) = split(reason, &cells);
+        let (before, named, after) = split(reason, &cells);
         match joined.iter_mut().find(|(known, rest, cells)| *known == before && *rest == after && !cells.is_empty()) {
-            Some((_, _, cells)) if cell.is_some() => cells.extend(cell),
-            _ => joined.push((before, after, cell.into_iter().collect())),
+            Some((_, _, cells)) if !named.is_empty() => cells.extend(named),
+            _ => joined.push((before, after, named)),
         }
     }
     joined
@@ -79,18 +79,25 @@ fn cells(report: &Report) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A reason before its cell, the cell in people's words, and the rest. The longest name counts: `candidate go, cores 1` is
-/// the beginning of `candidate go, cores 1, pool 8`.
-fn split<'a>(reason: &'a str, cells: &'a BTreeMap<String, String>) -> (&'a str, Option<&'a str>, &'a str) {
+/// A reason before its cells, the cells in people's words, and the rest. The longest name counts: `candidate go, cores 1`
+/// is the beginning of `candidate go, cores 1, pool 8`.
+fn split<'a>(reason: &'a str, cells: &'a BTreeMap<String, String>) -> (&'a str, Vec<&'a str>, &'a str) {
     const FOR: &str = " for ";
-    let Some(at) = reason.find(FOR) else { return (reason, None, "") };
-    let rest = &reason[at + FOR.len()..];
-    let found =
-        cells.iter().filter(|(judged, _)| rest.starts_with(judged.as_str())).max_by_key(|(judged, _)| judged.len());
-    match found {
-        Some((judged, people)) => (&reason[..at], Some(people), &rest[judged.len()..]),
-        None => (reason, None, ""),
+    let Some(at) = reason.find(FOR) else { return (reason, Vec::new(), "") };
+    let first = |text: &str| {
+        cells.iter().filter(|(judged, _)| text.starts_with(judged.as_str())).max_by_key(|(judged, _)| judged.len())
+    };
+    let mut rest = &reason[at + FOR.len()..];
+    let mut named = Vec::new();
+    while let Some((judged, people)) = first(rest) {
+        named.push(people.as_str());
+        rest = &rest[judged.len()..];
+        match rest.strip_prefix("; ") {
+            Some(next) if first(next).is_some() => rest = next,
+            _ => break,
+        }
     }
+    if named.is_empty() { (reason, named, "") } else { (&reason[..at], named, rest) }
 }
 
 /// A reason without the cell in brackets at its end.
@@ -119,11 +126,14 @@ mod tests {
         .into();
         assert_eq!(
             split("x for candidate go, cores 1, pool 8 is y", &cells),
-            ("x", Some("go, 1 core, pool 8"), " is y")
+            ("x", vec!["go, 1 core, pool 8"], " is y")
         );
-        assert_eq!(split("x for candidate go, cores 1: y", &cells), ("x", Some("go, 1 core"), ": y"));
-        assert_eq!(split("x for nobody", &cells), ("x for nobody", None, ""));
-        assert_eq!(split("x", &cells), ("x", None, ""));
+        assert_eq!(
+            split("x for candidate go, cores 1; candidate go, cores 1, pool 8: y; z", &cells),
+            ("x", vec!["go, 1 core", "go, 1 core, pool 8"], ": y; z")
+        );
+        assert_eq!(split("x for nobody", &cells), ("x for nobody", vec![], ""));
+        assert_eq!(split("x", &cells), ("x", vec![], ""));
         assert!(follows("a: withheld: the cause of it all", "the cause of it all"));
         assert!(!follows("nothing to do with it", "with it"));
         assert_eq!(without_cell("they differ (candidate go)"), "they differ");
