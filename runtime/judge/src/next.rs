@@ -1,6 +1,6 @@
 //! What to measure next, and at which levels: what the engine asks between repetitions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plan::{Gate, Level, Metric, MetricRef, Phase, Plan};
 
@@ -17,13 +17,18 @@ pub fn wanted(plan: &Plan, phase: &str, judgement: &Judgement, evidence: &Eviden
     let Some(phase) = plan.phase(phase) else {
         return Vec::new();
     };
+    let mut counts: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+    for repetition in judgement.repetitions.iter().filter(|one| !one.superseded && one.id.phase == phase.name) {
+        let (ended, valid) = counts.entry(repetition.id.cell).or_default();
+        *ended += 1;
+        *valid += u32::from(repetition.is_valid());
+    }
     (0..phase.cells.len() as u32)
-        .filter(|&cell| {
-            let measured: Vec<&JudgedRepetition> = judgement.repetitions_of(&phase.name, cell).collect();
-            let valid = measured.iter().filter(|repetition| repetition.is_valid()).count();
-            valid < phase.repeat.valid as usize
-                && measured.len() < phase.repeat.at_most as usize
-                && candidate_of(plan, phase, cell).is_none_or(|name| evidence.excluded(plan, name).is_none())
+        .filter(|cell| {
+            let (ended, valid) = counts.get(cell).copied().unwrap_or_default();
+            valid < phase.repeat.valid
+                && ended < phase.repeat.at_most
+                && candidate_of(plan, phase, *cell).is_none_or(|name| evidence.excluded(plan, name).is_none())
         })
         .collect()
 }
@@ -150,11 +155,16 @@ pub(crate) fn reading(plan: &Plan, judgement: &Judgement, of: &MetricRef, levels
 pub(crate) fn provisional_readings(plan: &Plan, evidence: &Evidence, judgement: &Judgement) -> Vec<String> {
     let mut limits = Vec::new();
     for phase in &plan.phases {
-        for cell in 0..phase.cells.len() as u32 {
-            // What was never measured has read nothing.
-            if judgement.repetitions_of(&phase.name, cell).next().is_none()
-                || candidate_of(plan, phase, cell).is_some_and(|name| evidence.excluded(plan, name).is_some())
-            {
+        // What was never measured has read nothing.
+        let measured: BTreeSet<u32> = judgement
+            .repetitions
+            .iter()
+            .filter(|repetition| !repetition.superseded && repetition.id.phase == phase.name)
+            .map(|repetition| repetition.id.cell)
+            .filter(|cell| (*cell as usize) < phase.cells.len())
+            .collect();
+        for cell in measured {
+            if candidate_of(plan, phase, cell).is_some_and(|name| evidence.excluded(plan, name).is_some()) {
                 continue;
             }
             let known = with_chosen(phase, cell, judgement).unwrap_or_else(|_| cell_levels(phase, cell));
