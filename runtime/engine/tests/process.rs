@@ -390,9 +390,14 @@ fn builds_tell_their_output_and_their_failure() {
     let interrupt = Arc::new(AtomicBool::new(false));
     let backend = place.backend().interrupted_by(Arc::clone(&interrupt));
     let before = Instant::now();
+    let mut started = Vec::new();
     let error = backend
-        .build(&build("echo started; sleep 30"), |_| interrupt.store(true, Ordering::Relaxed))
+        .build(&build("setsid sleep 30 & echo $!; wait"), |progress| {
+            started.push(progress.what.parse::<u32>().expect("a process id"));
+            interrupt.store(true, Ordering::Relaxed);
+        })
         .expect_err("interrupted");
+    assert!(started.len() == 1 && !is_alive(started[0]), "{started:?}");
     assert_eq!(error.class, Class::Interrupted);
     assert!(before.elapsed() < Duration::from_secs(10));
 }

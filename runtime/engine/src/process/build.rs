@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use plan::ProcessCommand;
 
-use super::Process;
+use super::{Process, guard, pipe};
 use crate::error::{Class, StepError};
 use crate::host::Progress;
 
@@ -49,8 +49,12 @@ impl Process {
             |why: String, next: &str| StepError::step(format!("`{told}` in {} failed", command.directory), why, next);
         let (mut from, to) = std::io::pipe().map_err(|error| failed(error.to_string(), "Close files."))?;
         let mut build = self.command(command, &command.build);
-        build.stdin(Stdio::null()).process_group(0);
+        build.stdin(Stdio::null());
         build.stdout(to.try_clone().map_err(|error| failed(error.to_string(), "Close files."))?).stderr(to);
+        // A build has a guard as a server has: when it ends, or `exp` does, nothing that it started goes on.
+        let (life_read, life) = pipe().map_err(|error| failed(error.to_string(), "Close files."))?;
+        // SAFETY: the closure makes system calls on values that were made before the fork, and allocates nothing.
+        unsafe { build.pre_exec(move || guard::stand_between(&life_read)) };
         let mut child =
             build.spawn().map_err(|error| failed(error.to_string(), "Look whether the program is there."))?;
         // The command holds the pipe's writing ends too; without them here, reading ends when the build does.
@@ -76,28 +80,17 @@ impl Process {
                     progress(Progress { what: line, done: lines, of: 0 });
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {
-                    // A build that left something running would keep the pipe open for ever.
-                    if matches!(child.try_wait(), Ok(Some(_)))
-                        && told_lines.recv_timeout(Duration::from_millis(500)).is_err()
-                    {
-                        break;
-                    }
-                }
+                Err(RecvTimeoutError::Timeout) => {}
             }
             if self.interrupt.load(Ordering::Relaxed) {
-                // SAFETY: no pointers. The child leads the group and was not waited for, or has ended.
-                unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
+                drop(life);
                 let _ended = child.wait();
                 return Err(StepError::new(Class::Interrupted, format!("`{told}` was interrupted"), "", ""));
             }
         }
         let status = child.wait().map_err(|error| failed(error.to_string(), "Run the study again."))?;
-        drop(told_lines);
-        if reader.is_finished() {
-            // It only reads; a panic there would have shown as lines that are missing.
-            let _over = reader.join();
-        }
+        // It has read everything, for the pipe is closed. A panic there would have shown as lines that are missing.
+        let _over = reader.join();
         if status.success() {
             return Ok(());
         }
