@@ -3,4 +3,5 @@
 mod arbitrary;
 mod capacity;
 mod pace;
+mod simulation;
 mod table;
