@@ -182,7 +182,7 @@ fn ending(history: &History) -> Ending {
     }
 }
 
-/// The name of a repetition for people: `ceiling, go, cores 1, #2`.
+/// The name of a repetition for people: `ceiling, go, 1 core, #2`.
 pub(crate) fn repetition_name(plan: &Plan, id: &journal::RepetitionId) -> String {
     match plan.phase(&id.phase) {
         Some(phase) if !phase.axes.is_empty() => format!("{}, {}, #{}", id.phase, cell_name(phase, id.cell), id.number),

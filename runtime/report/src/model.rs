@@ -160,7 +160,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The levels as text: `go, cores 1`; empty for a phase without axes.
+    /// The levels as text: `go, 1 core`; empty for a phase without axes.
     pub fn cell_name(&self) -> String {
         name_of(&self.cell)
     }
@@ -171,15 +171,9 @@ impl Figure {
     }
 }
 
-/// Levels as people say them: `go, cores 1, pool 8`.
+/// Levels as people say them: `go, 1 core, pool 8`.
 pub fn name_of(levels: &[Level]) -> String {
-    levels
-        .iter()
-        .map(|level| {
-            if level.factor == "candidate" { level.level.clone() } else { format!("{} {}", level.factor, level.level) }
-        })
-        .collect::<Vec<_>>()
-        .join(", ")
+    levels.iter().map(|level| crate::render::words::level(&level.factor, &level.level)).collect::<Vec<_>>().join(", ")
 }
 
 /// What was seen.

@@ -8,6 +8,7 @@ use plan::phase::Comparison;
 use plan::{Cell, Gate, Order, Phase, Plan, Procedure, Rate, Step, StepKind};
 use serde_json::{Value, json};
 
+use super::words;
 use crate::number::{about, bytes, count, counted, percent, significant, span};
 use crate::outlook::{Outlook, PhaseOutlook};
 use crate::width;
@@ -203,7 +204,7 @@ fn order(out: &mut Page, plan: &Plan, phase: &Phase) {
                 if cells.len() > NAMED_CELLS {
                     names.push(format!("… {} more", count((cells.len() - NAMED_CELLS) as u64)));
                 }
-                out.line(4, &format!("{}: {}", block + 1, names.join(", ")));
+                out.line(4, &format!("{}: {}", block + 1, names.join("; ")));
             }
             if all > PRINTED_BLOCKS {
                 out.line(4, &format!("… {} more", counted((all - PRINTED_BLOCKS) as u64, "block", "blocks")));
@@ -212,7 +213,7 @@ fn order(out: &mut Page, plan: &Plan, phase: &Phase) {
     }
 }
 
-/// A cell's levels as people say them: `go, cores 1, pool 8`. A cell without axes is the phase itself.
+/// A cell's levels as people say them: `go, 1 core, pool 8`. A cell without axes is the phase itself.
 pub fn cell_name(phase: &Phase, index: u32) -> String {
     match phase.cells.get(index as usize) {
         Some(cell) if !cell.levels.is_empty() => levels_of(phase, cell),
@@ -226,13 +227,9 @@ fn levels_of(phase: &Phase, cell: &Cell) -> String {
         .axes
         .iter()
         .zip(&cell.levels)
-        .map(
-            |(axis, level)| {
-                if axis.factor == "candidate" { level.to_string() } else { format!("{} {level}", axis.factor) }
-            },
-        )
+        .map(|(axis, level)| words::level(&axis.factor, &level.to_string()))
         .collect::<Vec<_>>()
-        .join(" ")
+        .join(", ")
 }
 
 /// How a repetition of the phase is measured, in one line.

@@ -150,8 +150,8 @@ fn repetition_table(out: &mut String, repetitions: &[&Repetition], form: Form) {
         .collect();
     let paced = repetitions.iter().any(|repetition| !repetition.pace.is_empty());
     let carried = repetitions.iter().any(|repetition| repetition.carried.is_some());
-    let mut head: Vec<String> = factors.iter().map(|factor| escape(factor)).collect();
-    head.push("no.".to_owned());
+    let mut head = vec!["repetition".to_owned()];
+    head.extend(factors.iter().map(|factor| escape(factor)));
     head.extend(metrics.iter().map(|&metric| {
         let unit = crate::number::unit(metric).trim();
         if unit.is_empty() || matches!(metric, Metric::CoresUsed) {
@@ -171,15 +171,16 @@ fn repetition_table(out: &mut String, repetitions: &[&Repetition], form: Form) {
         .iter()
         .take(LISTED)
         .map(|repetition| {
-            let mut row: Vec<String> = factors
-                .iter()
-                .map(|&factor| repetition.levels.get(factor).map_or_else(String::new, |level| escape(level)))
-                .collect();
             let place = match form {
                 Form::File => String::new(),
                 Form::Page => format!("<a id=\"{}\"></a>", anchor::repetition(&repetition.id)),
             };
-            row.push(format!("{place}#{}", repetition.number));
+            let mut row = vec![format!("{place}{}", escape(&repetition.id))];
+            row.extend(
+                factors
+                    .iter()
+                    .map(|&factor| repetition.levels.get(factor).map_or_else(String::new, |level| escape(level))),
+            );
             row.extend(metrics.iter().map(|&metric| {
                 repetition
                     .values
