@@ -1,6 +1,8 @@
 //! Cells and slots: the product of a phase's axes, a hash for each cell over everything that can change what is measured
 //! there, and the order of the repetitions.
 
+use std::collections::BTreeMap;
+
 use plan::{Cell, ContentHash, Gate, Level, Order, Phase, Plan, Procedure, Slot};
 
 use super::random::SplitMix64;
@@ -13,10 +15,17 @@ pub fn count(phase: &Phase) -> Option<usize> {
     phase.axes.iter().try_fold(1_usize, |product, axis| product.checked_mul(axis.levels.len()))
 }
 
-/// Fills a phase's cells and slots. `plan` holds everything else, the phases before this one included.
-pub fn fill(phase: &mut Phase, plan: &Plan) {
+/// By phase, a hash over what its cells are measured with, whoever the candidates are: what a phase that reads it
+/// depends on. Another candidate's change leaves a candidate's own cells alone.
+pub type Upstream = BTreeMap<String, ContentHash>;
+
+/// Fills a phase's cells and slots. `plan` holds everything else; `upstream` knows the phases before this one and gets
+/// this one.
+pub fn fill(phase: &mut Phase, plan: &Plan, upstream: &mut Upstream) {
     let total = count(phase).unwrap_or(0).min(MOST_CELLS);
-    let base = base_hash(phase, plan);
+    let base = base_hash(phase, plan, upstream);
+    let varied: Vec<_> = phase.axes.iter().filter(|axis| axis.factor != "candidate").collect();
+    upstream.insert(phase.name.clone(), ContentHash::of(&(&base, varied, &phase.choose)));
     let axis = phase.axes.iter().position(|axis| axis.factor == "candidate");
     let candidates: Vec<ContentHash> = axis
         .map(|axis| phase.axes[axis].levels.iter().map(|level| candidate_hash(level, phase, plan)).collect())
@@ -66,7 +75,7 @@ fn write_level(content: &mut Vec<u8>, level: &Level) {
 /// Everything but candidate and levels that can change what a phase measures: the procedure with its traffic and tokens,
 /// the database, the CPUs, the probe that runs before, and the phases that it reads. Gates that only judge, repetitions,
 /// estimates, titles and the report are not in it: they are derived anew from the journal.
-fn base_hash(phase: &Phase, plan: &Plan) -> ContentHash {
+fn base_hash(phase: &Phase, plan: &Plan, upstream: &Upstream) -> ContentHash {
     let machine = &plan.machine;
     let workload = match &phase.procedure {
         Procedure::Load(load) => plan.workload(&load.workload),
@@ -109,15 +118,7 @@ fn base_hash(phase: &Phase, plan: &Plan) -> ContentHash {
                 .map(|probe| (probe.image.as_ref().map(|image| &image.hash), &probe.process, &probe.env, probe.port));
             (gate, server)
         });
-    let upstream: Vec<ContentHash> = phase
-        .reads
-        .iter()
-        .filter_map(|name| plan.phase(name))
-        .map(|read| {
-            let cells: Vec<&ContentHash> = read.cells.iter().map(|cell| &cell.hash).collect();
-            ContentHash::of(&(cells, &read.choose))
-        })
-        .collect();
+    let upstream: Vec<&ContentHash> = phase.reads.iter().filter_map(|name| upstream.get(name)).collect();
     // A workload counts by its streams, whatever it is called.
     let streams = workload.map(|workload| &workload.streams);
     let procedure = match &phase.procedure {

@@ -34,6 +34,7 @@ pub fn steps(plan: &Plan) -> Vec<Step> {
         graph.add(StepKind::MakeTemplate, start_database.into_iter().collect(), &database.template_hash)
     });
 
+    let contract = ContentHash::of(&(&plan.contract, &plan.credentials));
     // What a candidate needs before it is measured: that it is made, that its database is there, that it keeps the contract.
     let ready: Vec<StepId> = plan
         .candidates
@@ -43,7 +44,7 @@ pub fn steps(plan: &Plan) -> Vec<Step> {
             if plan.contract.is_empty() {
                 return *prepared;
             }
-            let own = ContentHash::of(&(&plan.contract, &plan.credentials, &candidate.env, candidate.port));
+            let own = ContentHash::of(&(&contract, &candidate.env, candidate.port));
             let needs = std::iter::once(*prepared).chain(template).collect();
             graph.add(StepKind::VerifyContract { candidate: candidate.name.clone() }, needs, &own)
         })

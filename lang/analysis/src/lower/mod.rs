@@ -51,7 +51,7 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
     let text = |name: &str| header.and_then(|item| item.text(name)).unwrap_or_default().to_owned();
     let mut plan = Plan {
         version: PLAN_VERSION,
-        study: header.map(|item| item.key.clone()).unwrap_or_default(),
+        study: header.map(|item| item.name().to_owned()).unwrap_or_default(),
         title: text("title"),
         question: text("question"),
         root: root.clone(),
@@ -87,10 +87,11 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
     let order = order(&phases, problems);
     check_phases(study, &plan, &phases, &faulty, problems);
     let mut phases: Vec<Option<(&Item, Phase)>> = phases.into_iter().map(Some).collect();
+    let mut upstream = cells::Upstream::new();
     for place in order {
         let Some((item, mut phase)) = phases.get_mut(place).and_then(Option::take) else { continue };
         match cells::count(&phase) {
-            Some(cells) if cells <= cells::MOST_CELLS => cells::fill(&mut phase, &plan),
+            Some(cells) if cells <= cells::MOST_CELLS => cells::fill(&mut phase, &plan, &mut upstream),
             _ => too_many(item, &phase, problems),
         }
         plan.phases.push(phase);
