@@ -20,6 +20,11 @@ use plan::{BodyCheck, CpuSet, Expect, JsonTest, Request, Stream, Text, Workload}
 const SERVER_CPU: u32 = 0;
 const LOAD_CPU: u32 = 1;
 
+thread_local! {
+    /// The largest peak memory of our generator so far.
+    static MEMORY: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
+}
+
 /// What one run of one tool cost.
 struct Cost {
     requests: u64,
@@ -90,6 +95,7 @@ fn main() {
         };
         compare(&server, &tools, rounds, seconds, connections);
     }
+    print_memory();
     system_calls(seconds);
 }
 
@@ -133,6 +139,10 @@ fn compare(server: &Server, tools: &[Tool], rounds: usize, seconds: u64, connect
             ratio(|cost| cost.user_us / cost.requests as f64),
         );
     }
+}
+
+fn print_memory() {
+    MEMORY.with_borrow(|most| println!("exp's peak memory: {}", most.trim()));
 }
 
 fn median(values: &[f64]) -> f64 {
@@ -233,6 +243,10 @@ fn exp(address: SocketAddr, seconds: u64, connections: u32, wrapper: &[&str]) ->
     };
     let ready = ask(&Order::Job(Box::new(job(address, seconds, connections))))?;
     let finished = ask(&Order::Start { at_ns: sys::now_ns() + 200_000_000 })?;
+    let memory = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    if let Some(peak) = memory.lines().find_map(|line| line.strip_prefix("VmHWM:")).filter(|_| wrapper.is_empty()) {
+        MEMORY.with_borrow_mut(|most| *most = std::mem::take(most).max(format!("{:>12}", peak.trim())));
+    }
     drop(orders);
     child.wait().map_err(|error| error.to_string())?;
     match finished {

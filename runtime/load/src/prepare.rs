@@ -23,6 +23,8 @@ pub struct Prepared {
 
 /// File descriptors that the process needs besides its connections.
 const OTHER_FILES: u64 = 64;
+/// A start farther off than an hour is an instant of another clock.
+const LONGEST_NOTICE_NS: u64 = 3_600_000_000_000;
 /// How long the target may take to accept one connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
@@ -72,6 +74,13 @@ impl Prepared {
     /// # Errors
     /// When it is stopped, started too late, or the system fails it.
     pub fn run(self, at_ns: u64, stop: &AtomicBool) -> Result<LoadFacts, LoadError> {
+        let notice_ns = at_ns.saturating_sub(sys::now_ns());
+        if notice_ns > LONGEST_NOTICE_NS {
+            return Err(LoadError::job(
+                format!("the start lies {:.0} s in the future", notice_ns as f64 / 1e9),
+                "give an instant of this machine's CLOCK_MONOTONIC within the next hour",
+            ));
+        }
         let Self { program, mut connections, cpus } = self;
         let mut workers = Vec::new();
         for thread in 0..program.threads {

@@ -268,23 +268,19 @@ impl<'a> Worker<'a> {
         let until = milestone.min(now + u64::from(longest) * 1_000_000);
         let timeout_ms = until.saturating_sub(now).div_ceil(1_000_000) as u32;
         let blocking = Ok((timeout_ms, now + u64::from(timeout_ms) * 1_000_000));
-        let Some(slot) = self.next else { return blocking };
-        if self.free.is_empty() {
-            // Nothing could be sent: what is due waits for an answer, and so does this thread.
-            return blocking;
-        }
-        let wake = (self.start + slot.after_ns).saturating_sub(SPIN_NS);
-        if now >= wake {
+        // Without a free connection nothing could be sent: what is due waits for an answer, and so does this thread.
+        let Some(slot) = self.next.filter(|_| !self.free.is_empty()) else { return blocking };
+        let spin = (self.start + slot.after_ns).saturating_sub(SPIN_NS);
+        if now >= spin {
             return Ok((0, now));
         }
-        if wake < until {
-            if self.timer_at != wake {
-                self.timer.set(wake).map_err(LoadError::system("set its timer", "run it again"))?;
-                self.timer_at = wake;
-            }
-            return Ok((timeout_ms, wake));
+        // The timer also for other milestones: the limit of `epoll_wait` is in whole milliseconds and could overrun the slot.
+        let wake = spin.min(until);
+        if self.timer_at != wake {
+            self.timer.set(wake).map_err(LoadError::system("set its timer", "run it again"))?;
+            self.timer_at = wake;
         }
-        blocking
+        Ok((timeout_ms, wake))
     }
 
     /// Reads the clock. A gap to the last reading in which the thread did not wait is a stall.

@@ -69,6 +69,9 @@ fn reference(bytes: &[u8], is_head: bool) -> Read {
         Err(_) => return Read::Broken(Violation::Head),
     };
     let status = parsed.code.expect("complete");
+    if status < 100 {
+        return Read::Broken(Violation::Head);
+    }
     let headers: Vec<(Vec<u8>, Vec<u8>)> = parsed
         .headers
         .iter()

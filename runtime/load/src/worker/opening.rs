@@ -102,7 +102,8 @@ impl Worker<'_> {
                 if connection.stamps.due <= now {
                     self.reopen(index, now);
                 } else {
-                    self.next_retry = self.next_retry.min(connection.stamps.due);
+                    // At most once a millisecond, however many connections are down.
+                    self.next_retry = self.next_retry.min(connection.stamps.due.max(now + 1_000_000));
                 }
             }
         }

@@ -25,6 +25,12 @@ impl Worker<'_> {
             State::Opening => {
                 if event.is_writable() {
                     self.opened(index);
+                    // What a target says unasked may have come with the connection; it causes no second event.
+                    if event.is_readable()
+                        && matches!(self.connections[index as usize].state, State::Idle | State::Waiting)
+                    {
+                        self.readable(index, event.is_ended());
+                    }
                 }
             }
             State::Idle | State::Waiting => {
