@@ -23,8 +23,8 @@ impl Problems {
         self.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
+    /// How many there are: a part of the analysis compares it before and after, to know whether it told anything.
+    pub fn count(&self) -> usize {
         self.found.len()
     }
 

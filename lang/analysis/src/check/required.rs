@@ -15,13 +15,15 @@ pub fn check(study: &Study, problems: &mut Problems) {
     let at = study.only("study").map(|item| item.name_at.clone()).or(start);
     for spec in FILE.children {
         let missing = matches!(spec.count, Count::One | Count::Some) && study.each(spec.name).next().is_none();
-        if missing && !study.wounded && spec.name != USE.name {
-            if let Some(at) = &at {
-                problems.push(
-                    problem(&codes::MISSING, at, format!("the study has no `{}`", spec.name))
-                        .help(format!("write one, such as `{}`", spec.example)),
-                );
-            }
+        if missing
+            && !study.wounded
+            && spec.name != USE.name
+            && let Some(at) = &at
+        {
+            problems.push(
+                problem(&codes::MISSING, at, format!("the study has no `{}`", spec.name))
+                    .help(format!("write one, such as `{}`", spec.example)),
+            );
         }
     }
     for item in &study.nodes {

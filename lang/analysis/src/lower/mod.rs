@@ -1,10 +1,12 @@
 //! From the resolved study to the plan: phases in the order of what they read, their cells, agreements, the report, the
 //! graph. Whatever can't be lowered has its diagnostic; the plan is then only a draft for the lints.
 
+mod axes;
 mod cells;
 pub mod figures;
 mod graph;
 pub mod phase;
+mod procedure;
 mod publish;
 mod random;
 pub mod subject;
@@ -76,9 +78,9 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
     let mut faulty = Faulty::default();
     let mut phases: Vec<(&Item, Phase)> = Vec::new();
     for item in study.each("phase").filter(|item| !dropped.iter().any(|(name, _)| *name == item.key)) {
-        let before = problems.len();
+        let before = problems.count();
         let lowered = phase::phase(item, &around, problems);
-        if item.broken || problems.len() > before {
+        if item.broken || problems.count() > before {
             faulty.0.insert(item.key.clone());
         }
         phases.extend(lowered.map(|phase| (item, phase)));

@@ -165,7 +165,7 @@ pub fn as_duration(ns: i64) -> String {
             return format!("{sign}{whole}{unit}{tail}");
         }
     }
-    if ns % 1_000 == 0 { format!("{sign}{}us", ns / 1_000) } else { format!("{sign}{ns}ns") }
+    if ns.is_multiple_of(1_000) { format!("{sign}{}us", ns / 1_000) } else { format!("{sign}{ns}ns") }
 }
 
 /// Bytes with the largest binary unit that leaves no rest: `2GiB`.

@@ -1,5 +1,5 @@
 //! What the tests share: sources on the repository's disk, a small clean study, printing of diagnostics.
-#![allow(dead_code)]
+#![expect(clippy::disallowed_methods, reason = "tests read the repository's own files")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

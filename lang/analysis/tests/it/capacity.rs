@@ -1,9 +1,8 @@
 //! The project's own studies: no diagnostics at all, and plans that say what they should.
-mod common;
 
+use crate::common::{Disk, line};
 use analysis::outlook::outlook;
 use analysis::{Analysed, Host, Options, analyse};
-use common::{Disk, line};
 use plan::{Gate, Metric, Plan, Procedure, StepKind};
 use syntax::SourceId;
 

@@ -2,12 +2,11 @@
 //! it wrote. A file holds cases, each begun by `//# case NAME key=value …` with the keys `machine`, `profile`, `cpus`
 //! (of the host; none where left out) and `alone` (the case is the whole study; otherwise it amends the base study).
 #![expect(clippy::disallowed_methods, reason = "the suite lies on the disk")]
-mod common;
 
 use std::fmt::Write as _;
 
+use crate::common::{around, host, memory, repository};
 use analysis::{Host, Options, analyse};
-use common::{around, host, memory, repository};
 use syntax::{Diagnostic, LineIndex, SourceId, Sources};
 
 struct Case {

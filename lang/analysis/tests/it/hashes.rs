@@ -1,12 +1,11 @@
 //! What changes a hash and what doesn't: results are measured anew when, and only when, something changed that can
 //! change them.
-mod common;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::common::{Disk, file, line};
 use analysis::{Host, Options, analyse};
-use common::{Disk, file, line};
 use plan::{Level, Plan, StepKind};
 use syntax::{Directory, Missing, SourceId, Sources};
 

@@ -1,11 +1,10 @@
 //! Golden plans: a small study above, the plan that it lowers to below, in one file. `UPDATE=1` writes it anew.
 #![expect(clippy::disallowed_methods, reason = "the golden files lie on the disk")]
-mod common;
 
 use std::fmt::Write as _;
 
+use crate::common::{host, memory, repository};
 use analysis::{Options, analyse};
-use common::{host, memory, repository};
 use plan::{Plan, Procedure};
 use syntax::SourceId;
 

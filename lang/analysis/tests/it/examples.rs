@@ -1,10 +1,9 @@
 //! The documentation's examples: every bad one yields its code and nothing else, every good one yields nothing.
-mod common;
 
+use crate::common::{around, file, host, line, memory};
 use analysis::codes::{CODES, explain, explainable};
 use analysis::lint::LINTS;
 use analysis::{Options, analyse};
-use common::{around, file, host, line, memory};
 use syntax::SourceId;
 
 /// Codes and lines of what the base study with this part yields.

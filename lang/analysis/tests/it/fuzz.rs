@@ -1,9 +1,8 @@
 //! Studies that are being typed, or typed by a cat: tokens deleted, doubled, swapped, replaced. The analysis never panics,
 //! gives a plan if and only if there is no error, and points only at places that exist. Seeded and bounded.
-mod common;
 
+use crate::common::{BASE, Disk, file, host, memory};
 use analysis::{Options, analyse, stdlib};
-use common::{BASE, Disk, file, host, memory};
 use syntax::{MemorySources, SourceId, Sources, Token, tokens};
 
 struct Random(u64);

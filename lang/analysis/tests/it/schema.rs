@@ -1,15 +1,14 @@
 //! The schema holds together: its page is current, its examples read, its defaults have their types, its sets are the
 //! plan's.
 #![expect(clippy::disallowed_methods, reason = "the page lies on the disk")]
-mod common;
 
 use std::sync::Arc;
 
+use crate::common::{around, host, memory, repository};
 use analysis::schema::document::{language, names};
 use analysis::schema::{FILE, GATE, NodeSpec, Setting, Type, every_node};
 use analysis::value::units;
 use analysis::{Options, analyse};
-use common::{around, host, memory, repository};
 use syntax::SourceId;
 
 #[test]

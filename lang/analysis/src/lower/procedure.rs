@@ -1,0 +1,143 @@
+//! Lowering of procedures: the load that a candidate gets, or pgbench.
+
+use plan::{LoadProcedure, PgbenchProcedure, Procedure, Rate};
+
+use super::phase::{Around, count, own};
+use super::subject::sql_file;
+use crate::codes;
+use crate::names;
+use crate::problems::{Problems, problem};
+use crate::resolve::Item;
+use crate::value::units::as_duration;
+use crate::value::{Value, Valued};
+
+/// The procedure of a phase. `None` where it has none that can be lowered, which is reported.
+pub fn procedure(item: &Item, around: &Around<'_>, problems: &mut Problems) -> Option<Procedure> {
+    match (item.child("load"), item.child("pgbench")) {
+        (Some(load), Some(pgbench)) => {
+            problems.push(
+                problem(
+                    &codes::MEASURES_NOTHING,
+                    &pgbench.name_at,
+                    format!("phase `{}` has two procedures, `load` and `pgbench`", item.key),
+                )
+                .also(load.name_at.clone(), "the other one")
+                .help("a phase measures by one procedure: write a second phase"),
+            );
+            None
+        }
+        (Some(load), None) => lower_load(item, load, around, problems).map(Procedure::Load),
+        (None, Some(pgbench)) => lower_pgbench(pgbench, around, problems).map(Procedure::Pgbench),
+        (None, None) => {
+            if !item.broken && !item.key.is_empty() {
+                problems.push(
+                    problem(&codes::MEASURES_NOTHING, &item.name_at, format!("phase `{}` measures nothing", item.key))
+                        .help("write `load …` or `pgbench …`, or amend a definition that has one: `like=saturation`"),
+                );
+            }
+            None
+        }
+    }
+}
+
+fn lower_load(item: &Item, load: &Item, around: &Around<'_>, problems: &mut Problems) -> Option<LoadProcedure> {
+    let open = load.args.first().and_then(Valued::text) == Some("open");
+    let written_rate = load.setting("rate");
+    let rate = match written_rate.map(|valued| &valued.value) {
+        Some(Value::Rate(rate)) => Some(Rate::PerSecond(*rate)),
+        Some(Value::Reference { name, .. }) => Some(Rate::Factor(name.clone())),
+        _ => None,
+    };
+    match (open, written_rate) {
+        (false, Some(valued)) if !load.broken && !load.args.is_empty() => {
+            problems.push(
+                problem(
+                    &codes::CONTRADICTION,
+                    &valued.at,
+                    "a closed loop has no rate: its requests follow the answers",
+                )
+                .help("remove `rate`, or write `load open`"),
+            );
+        }
+        (true, None) if !load.broken => {
+            problems.push(
+                problem(
+                    &codes::CONTRADICTION,
+                    &load.name_at,
+                    format!("the open loop of phase `{}` has no rate", item.key),
+                )
+                .help("write `rate=\"500/s\"`, or `rate=\"${rate}\"` with a factor"),
+            );
+        }
+        _ => {}
+    }
+    let mut workloads = around.study.names("workload");
+    let workload = match (load.text("workload"), workloads.next(), workloads.next()) {
+        (Some(name), _, _) => name.to_owned(),
+        (None, Some(only), None) => only.to_owned(),
+        (None, None, _) => {
+            if !load.broken && !around.study.wounded {
+                problems.push(
+                    problem(
+                        &codes::MISSING,
+                        own(item, load),
+                        format!("phase `{}` has no traffic: the study has no workload", item.key),
+                    )
+                    .help("write a `workload` with a `stream`"),
+                );
+            }
+            return None;
+        }
+        (None, Some(_), Some(_)) => {
+            let all = names::listed(around.study.names("workload"));
+            problems.push(
+                problem(
+                    &codes::MISSING,
+                    own(item, load),
+                    format!("phase `{}` does not say which traffic it sends", item.key),
+                )
+                .help(format!("write `workload=` in `load`; there is {all}")),
+            );
+            return None;
+        }
+    };
+    let window_ns = load.duration("for").unwrap_or(0).unsigned_abs();
+    if let Some(valued) = load.setting("for").filter(|valued| matches!(valued.value, Value::Duration(0))) {
+        problems.push(problem(&codes::OUT_OF_RANGE, &valued.at, "a window of no time measures nothing"));
+    }
+    Some(LoadProcedure {
+        workload,
+        rate: if open { rate } else { None },
+        connections: count(load.integer("connections"), 1),
+        window_ns,
+        warm_up_ns: load.duration("warm-up").unwrap_or(10_000_000_000).unsigned_abs(),
+        timeout_ns: load.duration("timeout").unwrap_or(10_000_000_000).unsigned_abs(),
+    })
+}
+
+fn lower_pgbench(item: &Item, around: &Around<'_>, problems: &mut Problems) -> Option<PgbenchProcedure> {
+    if around.study.only("database").is_none() {
+        if !around.study.wounded {
+            problems.push(
+                problem(&codes::CANNOT_RUN, &item.name_at, "`pgbench` needs a database, and the study has none")
+                    .help("write `database NAME { image …; template { … } }`"),
+            );
+        }
+        return None;
+    }
+    let window_ns = item.duration("for").unwrap_or(0).unsigned_abs();
+    let whole = window_ns > 0 && window_ns.is_multiple_of(1_000_000_000);
+    if let Some(valued) = item.setting("for").filter(|valued| !whole && !valued.is_unknown()) {
+        let written = as_duration(i64::try_from(window_ns).unwrap_or(i64::MAX));
+        let message = format!("pgbench counts whole seconds, at least one, and this is {written}");
+        problems.push(problem(&codes::OUT_OF_RANGE, &valued.at, message));
+    }
+    let (clients, jobs) = (count(item.integer("clients"), 64), count(item.integer("jobs"), 4));
+    if jobs > clients
+        && let Some(valued) = item.setting("jobs")
+    {
+        let message = format!("pgbench has more threads ({jobs}) than clients ({clients})");
+        problems.push(problem(&codes::CONTRADICTION, &valued.at, message).help("lower `jobs`"));
+    }
+    Some(PgbenchProcedure { script: sql_file(item.setting("script"), around.root)?, clients, jobs, window_ns })
+}

@@ -1,0 +1,10 @@
+//! The analysis as a whole, from texts to plans and diagnostics: one binary, so that the parts can share helpers.
+
+mod capacity;
+mod common;
+mod examples;
+mod fuzz;
+mod golden;
+mod hashes;
+mod schema;
+mod suite;
