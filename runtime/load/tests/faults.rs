@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{MS, job, json_equals, only, plain, request, run, status, stream, text, within_attempts};
+use common::{MS, job, json_equals, only, plain, request, run, run_seeing, status, stream, text, within_attempts};
 use load::peer::{Asked, Peer, Reply, Then};
 use load::{LoadError, SingleError, check, single_shot};
 use plan::{BodyCheck, Expect, HeaderCheck, JsonTest, JsonType, Stream};
@@ -32,7 +32,7 @@ fn both(
         let peer = Peer::start(0, answer.clone()).expect("a peer");
         let mut job = load::Job { rate, ..job(peer.address(), streams.clone()) };
         change(&mut job);
-        run(&job).expect("a run")
+        run_seeing(30, &job)
     })
 }
 
@@ -83,11 +83,11 @@ fn every_wrong_answer_is_a_failure_with_its_reason_and_the_right_one_is_none() {
         let peer = Peer::start(0, move |_| wrong.clone()).expect("a peer");
         let short = |peer: &Peer| load::Job {
             connections: 2,
-            warm_up_ns: 100 * MS,
-            window_ns: 100 * MS,
+            warm_up_ns: 40 * MS,
+            window_ns: 60 * MS,
             ..job(peer.address(), get(expect.clone()))
         };
-        let facts = run(&short(&peer)).expect("a run");
+        let facts = run_seeing(1, &short(&peer));
         let account = only(&facts);
         assert_eq!(account.census.ok, 0, "{reason}");
         assert!(account.census.failed > 0 && account.warm_up_failed > 0, "{reason} {:?}", account.census);
@@ -97,7 +97,7 @@ fn every_wrong_answer_is_a_failure_with_its_reason_and_the_right_one_is_none() {
 
         let peer = Peer::start(0, |_| good()).expect("a peer");
         if reason != "header content-TYPE does not contain `html`" {
-            let facts = run(&short(&peer)).expect("a run");
+            let facts = run_seeing(1, &short(&peer));
             assert_eq!(only(&facts).census.failed, 0, "{reason}: the twin {:?}", only(&facts).failures);
             assert!(only(&facts).census.ok > 0);
         }

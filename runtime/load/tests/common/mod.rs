@@ -87,6 +87,24 @@ pub fn run(job: &Job) -> Result<LoadFacts, LoadError> {
     Ok(facts)
 }
 
+/// Runs a job again, a bounded number of times, until its warm-up (where it has one) and its window saw at least this many
+/// requests: a window of some milliseconds may pass on a busy machine before the generator has its turn.
+pub fn run_seeing(at_least: u64, job: &Job) -> LoadFacts {
+    let mut last = None;
+    for _ in 0..10 {
+        let facts = run(job).expect("a run");
+        let seen = |of: fn(&StreamFacts) -> u64| facts.streams.iter().map(of).sum::<u64>();
+        let window = seen(|s| s.census.ok + s.census.failed + s.census.timed_out);
+        let all = seen(|s| s.acknowledged + s.unknown + s.warm_up_failed + s.census.failed);
+        if window >= at_least && (job.warm_up_ns == 0 || all > window) {
+            return facts;
+        }
+        eprintln!("only {window} requests in the window, {all} in all; run again");
+        last = Some(facts);
+    }
+    panic!("ten runs saw too few requests; the last: {last:?}")
+}
+
 /// What holds for every account whatever the target did.
 pub fn balanced(job: &Job, facts: &LoadFacts) {
     let open = job.rate.is_some();
