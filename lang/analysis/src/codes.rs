@@ -196,9 +196,9 @@ codes! {
         bad "factor pool 8 16 32\nphase sweep like=saturation { over candidate cores pool }"
         good "phase sweep like=saturation { over candidate cores }"
     NOT_AN_AXIS "E0604" "not-an-axis" Error
-        "A report's item is laid out by a factor that the figure does not vary, or leaves out one that it does, so that several values would share one place."
-        bad r#"report { table "Ceiling" of=ceiling.throughput rows=cores; table "CPU" of=ceiling.cpu-per-request rows=candidate columns=cores }"#
-        good r#"report { table "Ceiling" of=ceiling.throughput rows=candidate columns=cores }"#
+        "A report's item is laid out by a factor that the figure does not vary with, a chart leaves out one that it does (several values would share one bar), or a choice leaves a factor open."
+        bad r#"report { chart bar "Ceiling" of=ceiling.throughput by=candidate }"#
+        good r#"report { chart bar "Ceiling" of=ceiling.throughput by=candidate group=cores }"#
     NO_VALUE_HERE "E0605" "no-value-here" Error
         "A phase runs something that reads a factor, and the phase neither varies that factor nor takes it from another phase."
         bad "factor pool 8 16 32\ncandidate app { image \"app:1\"; listen 8080; env POOL=\"${pool}\"; ready GET=\"/\" }\nphase sweep like=saturation { over candidate cores pool; choose pool maximising=throughput for-each=\"candidate cores\" }"

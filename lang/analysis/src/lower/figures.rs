@@ -7,7 +7,7 @@ use plan::{Level, Metric, MetricRef, Phase, Procedure, Rate};
 pub fn produces(phase: &Phase, metric: Metric, has_database: bool) -> bool {
     let open = matches!(&phase.procedure, Procedure::Load(load) if load.rate.is_some());
     match (&phase.procedure, metric) {
-        (Procedure::Pgbench(_), Metric::Tps | Metric::TransactionLatency) => true,
+        (Procedure::Pgbench(_), Metric::Tps | Metric::TransactionLatency | Metric::DatabaseCoresUsed) => true,
         (Procedure::Pgbench(_), _) => false,
         (Procedure::Load(_), Metric::Tps | Metric::TransactionLatency) => false,
         (

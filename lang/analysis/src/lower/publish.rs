@@ -150,10 +150,10 @@ fn laid_out(study: &Study, item: &Item, plan: &Plan, dropped: &[(String, String)
         }
         laid.push(factor);
     }
-    // A group of figures has its own columns and a line for each cell.
-    let open: Vec<&str> = match of.metric {
-        Metric::Database => Vec::new(),
-        _ => axes.iter().copied().filter(|axis| !laid.contains(axis)).collect(),
+    // A table has a row for each combination of what is left; a bar has one height.
+    let open: Vec<&str> = match is_chart {
+        true => axes.iter().copied().filter(|axis| !laid.contains(axis)).collect(),
+        false => Vec::new(),
     };
     if !open.is_empty() {
         let message = format!(

@@ -35,6 +35,7 @@ pub fn root(study: &Study) -> String {
 
 /// A path from the sources' root, relative to the plan's.
 pub fn relative(root: &str, path: &str) -> String {
+    let (root, path) = (root.trim_start_matches("./"), path.trim_start_matches("./"));
     if root.is_empty() {
         return path.to_owned();
     }
@@ -327,6 +328,9 @@ mod tests {
             ("a/b", "a/c/x.sql", "../c/x.sql"),
             ("", "sql/seed.sql", "sql/seed.sql"),
             ("experiments", "experiments", "."),
+            ("", "./sql/seed.sql", "sql/seed.sql"),
+            ("./experiments", "./experiments/sql/seed.sql", "sql/seed.sql"),
+            ("/home/me/study", "/home/me/study/sql/seed.sql", "sql/seed.sql"),
         ] {
             assert_eq!(relative(root, path), expected, "{path} from {root}");
         }

@@ -37,7 +37,7 @@ pub fn import(sources: &dyn Sources, id: &SourceId, problems: &mut Problems) -> 
         problems.push(problem(
             &codes::MISSING_IMPORT,
             &Location::new(id, syntax::Span::default()),
-            format!("the study `{id}` can't be read: it {}", missing.why),
+            format!("the study `{id}` can't be read: {}", missing.why),
         ));
         imported.sources.push(id.clone());
         return imported;
@@ -147,7 +147,7 @@ fn follow(
                 problem(
                     &codes::MISSING_IMPORT,
                     &argument.at,
-                    format!("`{target}` can't be used: it {}{hint}", missing.why),
+                    format!("`{target}` can't be used: {}{hint}", missing.why),
                 )
                 .help(format!(
                     "a study can use files inside its own root, and {}",

@@ -183,7 +183,7 @@ impl Reader<'_> {
                 self.refuse(
                     &codes::MISSING_DIRECTORY,
                     entry,
-                    format!("{what} names the directory `{string}`, which can't be used: it {}", missing.why),
+                    format!("{what} names the directory `{string}`, which can't be used: {}", missing.why),
                 )
             }),
             Type::Json => {
@@ -412,7 +412,7 @@ impl Reader<'_> {
             Err(missing) => Err(self.refuse(
                 &codes::MISSING_FILE,
                 entry,
-                format!("{what} names the file `{string}`, which can't be used: it {}", missing.why),
+                format!("{what} names the file `{string}`, which can't be used: {}", missing.why),
             )),
         }
     }

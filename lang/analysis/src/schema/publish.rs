@@ -23,7 +23,7 @@ static TABLE: NodeSpec = NodeSpec {
             "rows",
             Type::Reference(Kind::Factor),
             "candidate",
-            "The factor whose levels are rows; left out where the figure has one value.",
+            "The factor whose levels are rows. Factors that are neither rows nor columns make a row for each combination; none is named where the figure has one value.",
         ),
         setting("columns", Type::Reference(Kind::Factor), "cores", "The factor whose levels are columns."),
     ],
