@@ -1,10 +1,11 @@
 //! The pace witness: how fast a fixed piece of work runs on a CPU inside the window.
 //!
 //! One thread per measured CPU sleeps 5 ms, then does four schoolbook multiplications of 64 × 64 limbs (13 to 17 µs
-//! on a quiet core) and takes the time by its own CPU clock. That is 0.3 % of the CPU, and on virtual machines, where to
-//! set a timer leaves the guest, up to as much again for the sleeping. The work stays in the first-level cache
-//! and keeps the multiplier busy, so it is slowed by whatever shares the physical core: that is what CPU time of a
-//! service is slowed by too, and what neither steal nor a latency-bound loop shows.
+//! on a quiet core) and takes the time by its own CPU clock. That is 0.3 % of the CPU. Sleeping and waking come on top,
+//! and cost most on a virtual machine, where to set a timer leaves the guest: 0.8 % in all on one with two CPUs, while
+//! its neighbours were busy (benches/sampler.rs). The work stays in the first-level cache and keeps the multiplier busy,
+//! so it is slowed by whatever shares the physical core: that is what CPU time of a service is slowed by too, and what
+//! neither steal nor a latency-bound loop shows.
 //!
 //! A wake-up that comes more than 1 ms late although no other thread of the CPU ran in the meantime is a stall: the platform
 //! stood still. The kernel says how long the thread waited for other threads (`schedstat`), and that part is taken off.
