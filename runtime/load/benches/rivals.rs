@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use load::wire::{Answer, Order};
-use load::{Arrivals, Job, noop, sys};
+use load::{Arrivals, Job, LoadFacts, noop, sys};
 use plan::{BodyCheck, CpuSet, Expect, JsonTest, Request, Stream, Text, Workload};
 
 const SERVER_CPU: u32 = 0;
@@ -97,6 +97,7 @@ fn main() {
     }
     print_memory();
     system_calls(seconds);
+    schedule(seconds);
 }
 
 fn compare(server: &Server, tools: &[Tool], rounds: usize, seconds: u64, connections: u32) {
@@ -156,7 +157,7 @@ fn measure(tool: Tool, address: SocketAddr, seconds: u64, connections: u32) -> R
     let before = sys::children_usage().map_err(|error| error.to_string())?;
     let began = Instant::now();
     let requests = match tool {
-        Tool::Exp => exp(address, seconds, connections, &[])?,
+        Tool::Exp => exp(&job(address, seconds, connections), &[])?.streams[0].acknowledged,
         Tool::Wrk => wrk(address, seconds, connections)?,
         Tool::Oha => oha(address, seconds, connections)?,
     };
@@ -214,7 +215,7 @@ fn job(address: SocketAddr, seconds: u64, connections: u32) -> Job {
 }
 
 /// Runs this benchmark's own binary as a generator, in front of it whatever `wrapper` says.
-fn exp(address: SocketAddr, seconds: u64, connections: u32, wrapper: &[&str]) -> Result<u64, String> {
+fn exp(job: &Job, wrapper: &[&str]) -> Result<LoadFacts, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = match wrapper {
         [] => Command::new(&own),
@@ -241,7 +242,7 @@ fn exp(address: SocketAddr, seconds: u64, connections: u32, wrapper: &[&str]) ->
         answers.read_line(&mut answer).map_err(|error| error.to_string())?;
         serde_json::from_str(&answer).map_err(|error| format!("{error}: {answer}"))
     };
-    let ready = ask(&Order::Job(Box::new(job(address, seconds, connections))))?;
+    let ready = ask(&Order::Job(Box::new(job.clone())))?;
     let finished = ask(&Order::Start { at_ns: sys::now_ns() + 200_000_000 })?;
     let memory = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
     if let Some(peak) = memory.lines().find_map(|line| line.strip_prefix("VmHWM:")).filter(|_| wrapper.is_empty()) {
@@ -250,7 +251,7 @@ fn exp(address: SocketAddr, seconds: u64, connections: u32, wrapper: &[&str]) ->
     drop(orders);
     child.wait().map_err(|error| error.to_string())?;
     match finished {
-        Answer::Finished { facts } if facts.streams[0].census.failed == 0 => Ok(facts.streams[0].acknowledged),
+        Answer::Finished { facts } if facts.streams[0].census.failed == 0 => Ok(*facts),
         Answer::Finished { facts } => Err(format!("failures: {:?}", facts.streams[0].failures)),
         other => Err(format!("{ready:?} {other:?}")),
     }
@@ -303,7 +304,8 @@ fn system_calls(seconds: u64) {
     let Some(server) = Server::noop() else { return };
     let file = std::env::temp_dir().join(format!("exp-rivals-{}.strace", std::process::id()));
     let wrapper = [&strace.to_string_lossy(), "-c", "-f", "-o", &file.to_string_lossy()].map(str::to_owned);
-    let requests = exp(server.address, seconds, 64, &wrapper.each_ref().map(String::as_str));
+    let requests = exp(&job(server.address, seconds, 64), &wrapper.each_ref().map(String::as_str))
+        .map(|facts| facts.streams[0].acknowledged);
     let text = std::fs::read_to_string(&file).unwrap_or_default();
     drop(std::fs::remove_file(&file));
     let calls: u64 = text
@@ -319,6 +321,56 @@ fn system_calls(seconds: u64) {
             println!("\nsystem calls per request: {:.3} ({calls} for {requests})", calls as f64 / requests as f64)
         }
         Err(why) => println!("\nsystem calls not counted: {why}"),
+    }
+}
+
+/// How exactly an open loop keeps its schedule, beside the jitter of the host just before: gaps between readings of the clock by a
+/// thread that does nothing else on the generator's CPU.
+fn schedule(seconds: u64) {
+    let Some(server) = Server::noop() else { return };
+    let jitter = std::thread::spawn(|| {
+        sys::pin_to_cpu(LOAD_CPU).expect("the generator's CPU");
+        let (start, mut last) = (sys::now_ns(), sys::now_ns());
+        // As a request that is due at a random moment would meet them: each nanosecond of a gap waits for the gap's rest.
+        let mut waits = [0u64; 3];
+        while last < start + 1_000_000_000 {
+            let now = sys::now_ns();
+            for (wait, over) in waits.iter_mut().zip([10_000, 100_000, 1_000_000]) {
+                *wait += (now - last).saturating_sub(over);
+            }
+            last = now;
+        }
+        waits.map(|wait| wait as f64 / 1e9)
+    })
+    .join()
+    .expect("the jitter");
+    println!(
+        "\nhost just before: a moment waits > 10 µs with chance {:.4}, > 100 µs {:.4}, > 1 ms {:.4}",
+        jitter[0], jitter[1], jitter[2]
+    );
+    for rate in [5_000.0, 20_000.0] {
+        let job = Job { rate: Some(rate), warm_up_ns: 500_000_000, ..job(server.address, seconds, 64) };
+        match exp(&job, &[]) {
+            Err(why) => println!("open loop at {rate}/s: {why}"),
+            Ok(facts) => {
+                let stream = &facts.streams[0];
+                let us = |histogram: Option<&journal::facts::Histogram>, q: f64| {
+                    histogram.and_then(|histogram| histogram.quantile_ns(q)).unwrap_or(0) as f64 / 1e3
+                };
+                println!(
+                    "open loop at {rate}/s: {} due of {}, {} answered; own lag p50 {:.2} µs, p99 {:.0} µs; corrected p50 {:.0} µs, p99 {:.0} µs; {:.2} of a CPU; {} stalls",
+                    stream.census.due,
+                    rate * seconds as f64,
+                    stream.census.ok,
+                    us(stream.own_lag.as_ref(), 0.5),
+                    us(stream.own_lag.as_ref(), 0.99),
+                    us(stream.corrected.as_ref(), 0.5),
+                    us(stream.corrected.as_ref(), 0.99),
+                    facts.generator.cpu_ns.unwrap_or(0) as f64 / job.window_ns as f64,
+                    facts.generator.stalls.len(),
+                );
+            }
+        }
     }
 }
 
