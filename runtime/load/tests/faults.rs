@@ -227,7 +227,7 @@ fn answers_that_break_off_are_named_and_their_effect_is_unknown() {
 
 #[test]
 fn bytes_that_nobody_asked_for_are_counted() {
-    // A second answer 20 ms after the first, on a connection that is idle by then.
+    // A second answer 5 ms after the first, on a connection that is idle by then.
     let peer = Peer::start(0, |asked| {
         let mut reply = good();
         if asked.number % 3 == 0 {
