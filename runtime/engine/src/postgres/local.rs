@@ -19,6 +19,7 @@ use journal::RunId;
 use plan::CpuSet;
 
 use super::pinned::pinned;
+use super::remains::Remains;
 use super::{Binaries, Server};
 use crate::error::StepError;
 use crate::host::{self, CounterSource, Exit, STOP_GRACE, Server as _};
@@ -32,6 +33,8 @@ const USER: &str = "exp";
 const INITDB_LIMIT: Duration = Duration::from_secs(120);
 /// How long the first start may take.
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// How long the sessions of a crashed server take to end.
+const SESSIONS_NOTICE: Duration = Duration::from_millis(300);
 /// Lines of the log that are shown with a failure.
 const LOG_LINES: usize = 20;
 /// Longest path of a Unix socket; `/.s.PGSQL.65535` comes after the directory.
@@ -65,6 +68,7 @@ pub struct LocalPostgres {
     directory: Directory,
     log: PathBuf,
     notes: Vec<String>,
+    remains: Remains,
 }
 
 /// Who runs PostgreSQL, when we are root.
@@ -156,8 +160,10 @@ impl LocalPostgres {
         let (out, err) = log_file(&spec.log).map_err(failed)?;
         let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn().map_err(failed)?;
         let access = Server::local(port, USER, password);
-        let mut local = Self { access, child, exit: None, directory, log: spec.log.clone(), notes };
+        let mut local =
+            Self { access, child, exit: None, directory, log: spec.log.clone(), notes, remains: Remains::default() };
         local.wait_started().await?;
+        local.remains = Remains::of(local.child.id(), &local.directory.data());
         Ok(local)
     }
 
@@ -261,7 +267,11 @@ impl Drop for LocalPostgres {
     fn drop(&mut self) {
         // An immediate shutdown ends the sessions' processes and removes shared memory, which SIGKILL alone leaves.
         // A failure can't be told from here; `leftovers` finds what stays.
-        drop(self.end(&[libc::SIGQUIT, libc::SIGKILL]));
+        if self.end(&[libc::SIGQUIT, libc::SIGKILL]).is_ok_and(|exit| exit.code != 0) {
+            // A server that crashed: its sessions notice within moments that it is gone, and let go of the memory.
+            std::thread::sleep(SESSIONS_NOTICE);
+            self.remains.remove();
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod facts;
 mod local;
 pub(crate) mod pinned;
 mod prepare;
+mod remains;
 mod script;
 mod session;
 mod settle;

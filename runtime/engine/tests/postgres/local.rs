@@ -74,6 +74,13 @@ async fn dropping_it_ends_it() {
 async fn a_crash_is_noticed() {
     let mut cluster = cluster("crash").await;
     let pid = cluster.local.pid();
+    let shared = |pid: u32| {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("readable");
+        let of_postgres = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).map(str::to_owned);
+        of_postgres.filter(|path| path.starts_with("/dev/shm/PostgreSQL.")).collect::<Vec<_>>()
+    };
+    let (shared, segment) = (shared(pid), segment_of(&cluster.directory()));
+    assert!(!shared.is_empty() && segments().contains(&segment), "{shared:?} {segment}");
     let killed = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status().expect("kill");
     assert!(killed.success());
     let deadline = Instant::now() + Duration::from_secs(5);
@@ -87,6 +94,21 @@ async fn a_crash_is_noticed() {
     assert_eq!(exit.code, 128 + 9);
     let error = cluster.server.count("postgres", "pg_class").await.expect_err("nobody answers");
     assert!(error.failure.why.contains("refused") || error.failure.why.contains("connect"), "{error:?}");
+    drop(cluster);
+    assert!(shared.iter().all(|path| !fs::exists(path).expect("told")), "{shared:?}");
+    assert!(!segments().contains(&segment), "{segment}");
+}
+
+/// The number of a server's System V segment, as its pid file tells.
+fn segment_of(directory: &std::path::Path) -> String {
+    let text = fs::read_to_string(directory.join("data/postmaster.pid")).expect("readable");
+    text.lines().nth(6).and_then(|line| line.split_whitespace().nth(1)).expect("line 7").to_owned()
+}
+
+/// The numbers of this machine's System V segments.
+fn segments() -> Vec<String> {
+    let text = fs::read_to_string("/proc/sysvipc/shm").expect("readable");
+    text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).map(str::to_owned).collect()
 }
 
 #[tokio::test]
