@@ -73,6 +73,7 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
         steps: Vec::new(),
     };
     rows(study, &plan, problems);
+    one_table(study, problems);
     let dropped = fallen(study);
     let around = Around { study, machine, root: &root, has_probe: plan.probe.is_some() };
     let mut faulty = Faulty::default();
@@ -149,6 +150,32 @@ fn rows(study: &Study, plan: &Plan, problems: &mut Problems) {
                 problem(&codes::UNKNOWN_NAME, &valued.at, format!("the template holds no table `{table}`{hint}")).help(
                     format!("its tables are {}; declare another with `holds table=… rows=…`", names::listed(tables)),
                 ),
+            );
+        }
+    }
+}
+
+/// A repetition counts the rows of one table, so a workload writes to one.
+fn one_table(study: &Study, problems: &mut Problems) {
+    for workload in study.each("workload") {
+        let written: Vec<&Valued> = workload
+            .each("stream")
+            .filter_map(|stream| stream.child("creates"))
+            .filter_map(|creates| creates.setting("in"))
+            .filter(|valued| valued.text().is_some())
+            .collect();
+        let Some(first) = written.first() else { continue };
+        if let Some(other) = written.iter().find(|valued| valued.text() != first.text()) {
+            let message = format!(
+                "workload `{}` creates rows in `{}` and in `{}`, and a repetition counts the rows of one table",
+                workload.key,
+                first.text().unwrap_or_default(),
+                other.text().unwrap_or_default()
+            );
+            problems.push(
+                problem(&codes::CONTRADICTION, &other.at, message)
+                    .also(first.at.clone(), "the other table")
+                    .help("write to one table per workload"),
             );
         }
     }

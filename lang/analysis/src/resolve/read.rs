@@ -76,11 +76,6 @@ impl Reader<'_> {
             (Type::Integer(..), syntax::Value::String { text, .. }) => {
                 text.parse::<i64>().ok().map(|number| ("write the number without quotes", number.to_string()))
             }
-            (Type::Flag, syntax::Value::String { text, .. }) => match text.to_lowercase().as_str() {
-                "true" | "yes" | "on" => Some(("write #true", "#true".to_owned())),
-                "false" | "no" | "off" => Some(("write #false", "#false".to_owned())),
-                _ => None,
-            },
             (Type::Text | Type::Template, syntax::Value::Integer(number)) => {
                 Some(("put it in quotes", format!("\"{number}\"")))
             }
@@ -119,10 +114,6 @@ impl Reader<'_> {
                         format!("{what} must be {}, but this is {number}", ty.noun()),
                     )),
                 },
-                _ => Err(self.wrong_type(entry, ty, what)),
-            },
-            Type::Flag => match value {
-                syntax::Value::Bool(flag) => Ok(Value::Flag(flag)),
                 _ => Err(self.wrong_type(entry, ty, what)),
             },
             Type::Scalar => match value {

@@ -86,8 +86,6 @@ pub enum Type {
     Word(&'static [Word]),
     /// A whole number within bounds.
     Integer(i64, i64),
-    /// `#true` or `#false`.
-    Flag,
     /// A duration of at least zero.
     Duration,
     /// A duration that may lie in the past.
@@ -141,7 +139,6 @@ impl Type {
                 (least, i64::MAX) => format!("a whole number of at least {least}"),
                 (least, most) => format!("a whole number from {least} to {most}"),
             },
-            Self::Flag => "`#true` or `#false`".to_owned(),
             Self::Duration => "a duration such as \"20s\"".to_owned(),
             Self::SignedDuration => "a duration such as \"1h\" or \"-1h\"".to_owned(),
             Self::Rate => "a rate such as \"500/s\", or \"${factor}\"".to_owned(),

@@ -21,8 +21,6 @@ pub enum Value {
     Text(String),
     /// A whole number.
     Integer(i64),
-    /// `#true` or `#false`.
-    Flag(bool),
     /// Nanoseconds.
     Duration(i64),
     /// Per second.

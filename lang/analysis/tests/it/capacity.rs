@@ -102,3 +102,34 @@ fn short_lasts_less_than_half_an_hour_and_compares_the_loops() {
     let outlook = outlook(&plan);
     assert!(outlook.seconds_at_most <= 1_800.0, "{outlook:?}");
 }
+
+/// Threads of one core and NUMA nodes are the host's: the same study warns on one host and is quiet on another.
+#[test]
+fn hosts_decide_whether_roles_disturb_each_other() {
+    let names = |host: Host| -> Vec<String> {
+        let options = Options { machine: Some("workstation-12".to_owned()), profile: None, host: Some(host) };
+        let analysed = analyse(&Disk, &SourceId::new("experiments/capacity.kdl"), &options);
+        analysed.diagnostics.iter().map(|diagnostic| diagnostic.name.to_owned()).collect()
+    };
+    let set = |text: &str| text.parse().expect("a CPU set");
+    let cores = Host { siblings: vec![set("0-1"), set("2-3"), set("4-5"), set("6-7"), set("8-9")], ..host("0-11") };
+    assert!(names(cores).is_empty(), "pairs within a role disturb nobody else");
+    let threads = Host { siblings: vec![set("0,4"), set("1,5")], ..host("0-11") };
+    assert_eq!(names(threads), ["overlapping-cpus"]);
+    let one_node = Host { nodes: vec![set("0-11"), set("12-23")], ..host("0-23") };
+    assert!(names(one_node).is_empty());
+    let two_nodes = Host { nodes: vec![set("0-7"), set("8-11")], ..host("0-11") };
+    assert_eq!(names(two_nodes), ["overlapping-cpus", "overlapping-cpus"]);
+}
+
+/// A warning that nobody accepts is told in the report; one that is accepted is told with its reason.
+#[test]
+fn lints_become_limits() {
+    let plan = plan(Some("smoke"), "0-1");
+    let texts: Vec<&str> = plan.limits.iter().map(|limit| limit.text.as_str()).collect();
+    assert!(texts.iter().any(|text| text.starts_with("Accepted, because a smoke run shows")), "{texts:#?}");
+    let limits: Vec<&str> = plan.limits.iter().map(|limit| limit.name.as_str()).collect();
+    for name in ["single-repetition", "unbracketed-optimum", "cpus-shared", "phase-left-out", "not-reported"] {
+        assert!(limits.contains(&name), "{name} in {limits:?}");
+    }
+}
