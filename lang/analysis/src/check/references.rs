@@ -73,15 +73,16 @@ impl<'a> Walk<'a> {
 
     fn value(&mut self, valued: &'a Valued, variables: &mut Vec<&'a Template>) {
         match &valued.value {
-            Value::Reference { kind, name } => self.reference(*kind, name, &valued.at),
-            Value::Figure { phase, .. } => self.reference(Kind::Phase, phase, &valued.at),
+            Value::Reference { kind, name } => self.reference(*kind, name, valued),
+            Value::Figure { phase, .. } => self.reference(Kind::Phase, phase, valued),
             Value::List(list) => list.iter().for_each(|valued| self.value(valued, variables)),
             Value::Template(template) => variables.push(template),
             _ => {}
         }
     }
 
-    fn reference(&mut self, kind: Kind, name: &str, at: &Location) {
+    fn reference(&mut self, kind: Kind, name: &str, valued: &Valued) {
+        let at = &valued.at;
         self.used.insert((kind, name.to_owned()));
         let study = self.study;
         let mut known: Vec<&str> = match kind {
@@ -123,16 +124,13 @@ impl<'a> Walk<'a> {
             true => format!("the study has no {word}"),
             false => format!("there is {}", names::listed(known)),
         });
-        if let Some(near) = near {
-            // The value may be a figure, or one word of a list: only the part that is wrong is replaced.
-            let length = u32::try_from(name.len()).unwrap_or(0);
-            let quoted = at.span.len() == length + 2;
-            let start = at.span.start + u32::from(quoted);
-            let place = Location::new(&at.source, syntax::Span::new(start, start + length));
-            if at.span.len() >= length {
-                diagnostic =
-                    diagnostic.fix(Fix::replace(format!("write `{near}`"), place, near, Applicability::Unsafe));
-            }
+        // The value may be a figure, a rate or a quoted word: only the name in it is replaced.
+        if let (Some(near), Some(offset)) = (near, valued.written.find(name)) {
+            let offset = u32::try_from(offset).unwrap_or(u32::MAX);
+            let start = at.span.start.saturating_add(offset);
+            let end = start.saturating_add(u32::try_from(name.len()).unwrap_or(0));
+            let place = Location::new(&at.source, syntax::Span::new(start, end));
+            diagnostic = diagnostic.fix(Fix::replace(format!("write `{near}`"), place, near, Applicability::Unsafe));
         }
         if let Some(top) = self.path.first()
             && !inside(&top.at, at)

@@ -12,6 +12,8 @@ use crate::value::{Value, Valued};
 pub fn axes(item: &Item, procedure: &Procedure, around: &Around<'_>, problems: &mut Problems) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::new();
     let over = item.child("over");
+    // A factor that does not exist has its own diagnostic, and may be the candidate misspelt.
+    let mut unknown = false;
     if let (Procedure::Pgbench(_), Some(over)) = (procedure, over) {
         problems.push(
             problem(
@@ -36,7 +38,10 @@ pub fn axes(item: &Item, procedure: &Procedure, around: &Around<'_>, problems: &
         } else {
             match item.keyed("factor", factor).or_else(|| around.study.find("factor", factor)) {
                 Some(node) => levels(node, around, problems),
-                None => continue,
+                None => {
+                    unknown = true;
+                    continue;
+                }
             }
         };
         let told = problems.count() > before;
@@ -58,7 +63,7 @@ pub fn axes(item: &Item, procedure: &Procedure, around: &Around<'_>, problems: &
         axes.push(Axis { factor: factor.to_owned(), levels });
     }
     let has_candidate = axes.iter().any(|axis| axis.factor == "candidate");
-    if matches!(procedure, Procedure::Load(_)) && !has_candidate && !item.broken {
+    if matches!(procedure, Procedure::Load(_)) && !has_candidate && !unknown && !item.broken {
         let at = over.map_or(&item.name_at, |over| &over.name_at);
         problems.push(
             problem(&codes::MEASURES_NOTHING, at, format!("phase `{}` puts load on no candidate", item.key))

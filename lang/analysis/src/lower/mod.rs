@@ -341,7 +341,7 @@ fn check_phases(study: &Study, plan: &Plan, phases: &[(&Item, Phase)], faulty: &
                 }
             }
         }
-        rates(item, phase, problems);
+        rates(study, item, phase, problems);
         values(study, plan, item, phase, problems);
         metrics(item, phase, has_database, problems);
     }
@@ -399,7 +399,7 @@ fn check_maps(of: &MetricRef, source: &Phase, reader: &Phase, own: &[&str], at: 
 }
 
 /// `rate="${rate}"` names a factor of rates that the phase has.
-fn rates(item: &Item, phase: &Phase, problems: &mut Problems) {
+fn rates(study: &Study, item: &Item, phase: &Phase, problems: &mut Problems) {
     let Procedure::Load(load) = &phase.procedure else { return };
     let Some(Rate::Factor(factor)) = &load.rate else { return };
     let Some(valued) = item.child("load").and_then(|load| load.setting("rate")) else { return };
@@ -411,6 +411,8 @@ fn rates(item: &Item, phase: &Phase, problems: &mut Problems) {
             }
         }
         None if phase.with.iter().any(|chosen| chosen.factor == *factor) => {}
+        // A factor that does not exist has its own diagnostic.
+        None if item.keyed("factor", factor).is_none() && study.find("factor", factor).is_none() => {}
         None => problems.push(no_value(phase, factor, "its rate", &valued.at)),
     }
 }

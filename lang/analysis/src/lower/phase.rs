@@ -258,10 +258,10 @@ fn choose(item: &Item, phase: &Phase, around: &Around<'_>, problems: &mut Proble
     };
     let axes: Vec<&str> = phase.axes.iter().map(|axis| axis.factor.as_str()).collect();
     // A factor that does not exist has its own diagnostic.
-    let known = factor == "candidate"
-        || around.study.find("factor", &factor).is_some()
-        || item.keyed("factor", &factor).is_some();
-    if !known {
+    let known = |factor: &str| {
+        factor == "candidate" || around.study.find("factor", factor).is_some() || item.keyed("factor", factor).is_some()
+    };
+    if !known(&factor) || !for_each.iter().all(|each| known(each)) {
         return None;
     }
     if !axes.contains(&factor.as_str()) && !item.broken {

@@ -133,3 +133,39 @@ fn lints_become_limits() {
         assert!(limits.contains(&name), "{name} in {limits:?}");
     }
 }
+
+/// Every value knows where it came from: "6, here; std/http gave 5".
+#[test]
+fn values_keep_their_origin() {
+    let analysed = study(None, "0-11");
+    let ceiling = analysed.study.find("phase", "ceiling").expect("a phase");
+    let repeat = ceiling.child("repeat").expect("a child");
+    let valid = &repeat.args[0];
+    assert_eq!((valid.written.as_str(), valid.at.source.as_str()), ("6", "experiments/capacity.kdl"));
+    let replaced: Vec<(&str, &str)> =
+        valid.replaced.iter().map(|(at, written)| (at.source.as_str(), written.as_str())).collect();
+    assert_eq!(replaced, [("std/http", "5")]);
+    let order = repeat.setting("order").expect("a setting");
+    assert_eq!(order.at.source.as_str(), "std/http");
+    assert_eq!(ceiling.via.len(), 1);
+    let smoke = study(Some("smoke"), "0-1");
+    let repeat = smoke.study.find("phase", "ceiling").and_then(|phase| phase.child("repeat")).expect("a child");
+    let replaced: Vec<&str> = repeat.args[0].replaced.iter().map(|(_, written)| written.as_str()).collect();
+    assert_eq!((repeat.args[0].written.as_str(), replaced), ("2", vec!["6", "5"]));
+}
+
+#[test]
+fn every_source_that_was_read_is_named() {
+    let names: Vec<String> = study(None, "0-11").sources.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        names,
+        [
+            "experiments/capacity.kdl",
+            "std/http",
+            "std/postgres",
+            "experiments/sql/schema.sql",
+            "experiments/sql/seed.sql",
+            "experiments/sql/insert.sql"
+        ]
+    );
+}
