@@ -1,8 +1,9 @@
 //! The generator as a child process, spoken to over its standard streams.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
 
 use journal::facts::LoadFacts;
 use load::Job;
@@ -13,10 +14,20 @@ pub struct Generator {
     answers: BufReader<ChildStdout>,
 }
 
-/// The example that cargo builds beside the tests.
-fn program() -> PathBuf {
-    let test = std::env::current_exe().expect("the test's own path");
-    test.ancestors().nth(2).expect("target/<profile>").join("examples/generator")
+/// The example `generator`, as it is now: cargo builds it with all tests, but not when only some of them are asked for.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let test = std::env::current_exe().expect("the test's own path");
+        let folder = test.ancestors().nth(2).expect("target/<profile>");
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--example", "generator"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        assert!(build.status().expect("cargo").success(), "the example `generator` can't be built");
+        folder.join("examples/generator")
+    })
 }
 
 impl Generator {
@@ -31,11 +42,8 @@ impl Generator {
 
     /// Starts a generator.
     pub fn bare() -> Self {
-        let mut child = Command::new(program())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the example `generator`, which `cargo test` builds");
+        let mut child =
+            Command::new(program()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a generator");
         let answers = BufReader::new(child.stdout.take().expect("a pipe"));
         Self { child, answers }
     }
