@@ -21,7 +21,8 @@ fn program() -> &'static Path {
         let test = std::env::current_exe().expect("the test's own path");
         let folder = test.ancestors().nth(2).expect("target/<profile>");
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--example", "generator"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        build.args(["build", "--quiet", "--example", "generator"]);
+        build.args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
         if folder.ends_with("release") {
             build.arg("--release");
         }
