@@ -112,6 +112,15 @@ impl<'a> Walk<'a> {
         if known.contains(&name) || study.was_removed(word, name) || study.wounded {
             return;
         }
+        // Where the definition would stand, something is misspelt: perhaps the definition itself.
+        let hidden = match kind {
+            Kind::Token => study.each("credentials").any(|item| item.lost_child),
+            Kind::Factor => self.path.first().is_some_and(|item| item.lost_child),
+            _ => false,
+        };
+        if hidden {
+            return;
+        }
         // A local factor of a removed phase may still lay out a report item that falls away.
         if kind == Kind::Factor && in_report && !study.removed.is_empty() {
             return;

@@ -80,8 +80,11 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
     let mut phases: Vec<(&Item, Phase)> = Vec::new();
     for item in study.each("phase").filter(|item| !dropped.iter().any(|(name, _)| *name == item.key)) {
         let before = problems.count();
-        let lowered = phase::phase(item, &around, problems);
-        if item.broken || problems.count() > before {
+        // In a phase with an error, what seems wrong beyond it may only follow from it.
+        let doubtful = item.broken || misspelt(study, item);
+        let mut unheard = Problems::default();
+        let lowered = phase::phase(item, &around, if doubtful { &mut unheard } else { problems });
+        if doubtful || problems.count() > before {
             faulty.0.insert(item.key.clone());
         }
         phases.extend(lowered.map(|phase| (item, phase)));
@@ -144,7 +147,8 @@ fn rows(study: &Study, plan: &Plan, problems: &mut Problems) {
             continue;
         };
         let tables: Vec<&str> = database.holds.iter().map(|table| table.table.as_str()).collect();
-        if !tables.is_empty() && !tables.contains(&table) {
+        let known = study.only("database").is_some_and(|item| !item.broken);
+        if known && !tables.is_empty() && !tables.contains(&table) {
             let hint = names::hint(table, tables.iter().copied());
             problems.push(
                 problem(&codes::UNKNOWN_NAME, &valued.at, format!("the template holds no table `{table}`{hint}")).help(
@@ -153,6 +157,15 @@ fn rows(study: &Study, plan: &Plan, problems: &mut Problems) {
             );
         }
     }
+}
+
+/// Whether the phase names a factor that does not exist, which has its own diagnostic.
+fn misspelt(study: &Study, item: &Item) -> bool {
+    let over = item.each("over").flat_map(|over| &over.args);
+    let with = item.each("with").filter_map(|with| with.args.first());
+    over.chain(with).filter_map(Valued::text).any(|factor| {
+        factor != "candidate" && study.find("factor", factor).is_none() && item.keyed("factor", factor).is_none()
+    })
 }
 
 /// A repetition counts the rows of one table, so a workload writes to one.

@@ -65,6 +65,7 @@ pub fn amend(base: Item, over: Item, problems: &mut Problems) -> Item {
         }
     }
     item.broken |= over.broken;
+    item.lost_child |= over.lost_child;
     item.at = over.at;
     item.name_at = over.name_at;
     item.via.extend(over.via);

@@ -157,7 +157,10 @@ impl Reader<'_> {
                         let child = self.item(child, child_spec, 0);
                         self.add(&mut item, child, &mut seen);
                     }
-                    None => item.broken = true,
+                    None => {
+                        item.broken = true;
+                        item.lost_child = true;
+                    }
                 }
             }
         }
@@ -182,6 +185,7 @@ impl Reader<'_> {
             name_at: self.at(name_span),
             at: self.at(span),
             broken: wounded || node.broken(),
+            lost_child: false,
             mode: Mode::Amend,
             without: Vec::new(),
             via: Vec::new(),

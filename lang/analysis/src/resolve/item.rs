@@ -50,6 +50,8 @@ pub struct Item {
     pub at: Location,
     /// Whether something in it already has an error, so that what seems to be missing may only be misspelt.
     pub broken: bool,
+    /// Whether a node in its block was not understood: what it would have defined is not there.
+    pub lost_child: bool,
     /// How it amends.
     pub mode: Mode,
     /// What it removes from the node that it amends.

@@ -1,6 +1,7 @@
 //! The analysis as a whole, from texts to plans and diagnostics: one binary, so that the parts can share helpers.
 
 mod capacity;
+mod cascade;
 mod common;
 mod examples;
 mod fuzz;
