@@ -3,6 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// What the control file of PostgreSQL's dynamic shared memory begins with.
+const CONTROL_MAGIC: u32 = 0x9a50_3d32;
+/// Where its items begin, and the length of one, in PostgreSQL 14 and later (`dsm_control_header`).
+const CONTROL_ITEMS: usize = 16;
+const CONTROL_ITEM: usize = 40;
+
 /// What a running server holds that outlives its processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Remains {
@@ -33,6 +39,11 @@ impl Remains {
             }
         }
         for file in &self.files {
+            // The control file lists what the sessions made later.
+            let handles = fs::read(file).map(|bytes| listed(&bytes)).unwrap_or_default();
+            for handle in handles {
+                drop(fs::remove_file(file.with_extension(handle.to_string())));
+            }
             drop(fs::remove_file(file));
         }
     }
@@ -41,6 +52,16 @@ impl Remains {
 /// The segment's number: the second one of line 7 of `postmaster.pid`.
 fn segment(pid_file: &str) -> Option<i32> {
     pid_file.lines().nth(6)?.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The handles that a control file lists: each is the number in a file's name. A file of another kind lists none.
+fn listed(control: &[u8]) -> Vec<u32> {
+    let word = |at: usize| control.get(at..at + 4).and_then(|bytes| Some(u32::from_le_bytes(bytes.try_into().ok()?)));
+    if word(0) != Some(CONTROL_MAGIC) {
+        return Vec::new();
+    }
+    let items = word(4).unwrap_or(0) as usize;
+    (0..items).map_while(|item| word(CONTROL_ITEMS + item * CONTROL_ITEM)).filter(|&handle| handle != 0).collect()
 }
 
 /// PostgreSQL's files of shared memory among the mappings of a process.
@@ -67,5 +88,14 @@ mod tests {
                     7f03-7f04 r--p 00000000 08:01 99 /usr/lib/postgresql/15/bin/postgres\n\
                     7f04-7f05 rw-p 00000000 00:00 0\n";
         assert_eq!(shared_files(maps), [PathBuf::from("/dev/shm/PostgreSQL.3077314984")]);
+
+        let mut control = [0u8; 200];
+        for (at, value) in [(0, CONTROL_MAGIC), (4, 2), (8, 100), (16, 43_599_022), (20, 1), (56, 7), (96, 9)] {
+            control[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
+        }
+        assert_eq!(listed(&control), [43_599_022, 7]);
+        assert_eq!(listed(&control[..50]), [43_599_022], "a file that was cut off");
+        control[0] = 0;
+        assert_eq!(listed(&control), [0u32; 0], "not a control file");
     }
 }

@@ -74,12 +74,16 @@ async fn dropping_it_ends_it() {
 async fn a_crash_is_noticed() {
     let mut cluster = cluster("crash").await;
     let pid = cluster.local.pid();
-    let shared = |pid: u32| {
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("readable");
-        let of_postgres = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).map(str::to_owned);
-        of_postgres.filter(|path| path.starts_with("/dev/shm/PostgreSQL.")).collect::<Vec<_>>()
-    };
-    let (shared, segment) = (shared(pid), segment_of(&cluster.directory()));
+    // The sessions' processes map more than the postmaster does.
+    let processes = [vec![pid], children(pid)].concat();
+    let maps = processes.iter().filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/maps")).ok());
+    let shared: Vec<String> = maps
+        .flat_map(|maps| {
+            maps.lines().filter_map(|line| Some(line.split_whitespace().nth(5)?.to_owned())).collect::<Vec<_>>()
+        })
+        .filter(|path| path.starts_with("/dev/shm/PostgreSQL."))
+        .collect();
+    let segment = segment_of(&cluster.directory());
     assert!(!shared.is_empty() && segments().contains(&segment), "{shared:?} {segment}");
     let killed = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status().expect("kill");
     assert!(killed.success());
