@@ -26,7 +26,9 @@ pub fn exp_binary() -> &'static Path {
     BUILT.get_or_init(|| {
         let place = binaries();
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "exp", "--package", "tests", "--bins", "--offline"]).current_dir(root());
+        cargo
+            .args(["build", "--quiet", "--package", "exp", "--package", "tests", "--bins", "--offline"])
+            .current_dir(root());
         cargo.env("CARGO_TARGET_DIR", place.parent().expect("target"));
         if place.file_name().is_some_and(|name| name == "release") {
             cargo.arg("--release");
@@ -126,7 +128,13 @@ impl Ended {
 
     /// Panics with everything that was printed unless the exit code is one of these.
     pub fn expect_code(self, codes: &[i32]) -> Self {
-        assert!(codes.contains(&self.code), "exit code {}, expected {codes:?}\n── out\n{}\n── err\n{}", self.code, self.out, self.err);
+        assert!(
+            codes.contains(&self.code),
+            "exit code {}, expected {codes:?}\n── out\n{}\n── err\n{}",
+            self.code,
+            self.out,
+            self.err
+        );
         self
     }
 }
@@ -250,7 +258,8 @@ pub fn assert_nothing_left(run: &Path) {
         assert!(!Path::new(scratch).join(&id).exists(), "{scratch}/{id} is left");
     }
     for list in [&["ps", "--all"][..], &["volume", "ls"], &["network", "ls"]] {
-        let output = Command::new("docker").args(list).args(["--quiet", "--filter", &format!("label=exp.run={id}")]).output();
+        let output =
+            Command::new("docker").args(list).args(["--quiet", "--filter", &format!("label=exp.run={id}")]).output();
         // Where no engine answers there are no containers.
         if let Ok(output) = output
             && output.status.success()

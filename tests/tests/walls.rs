@@ -26,7 +26,8 @@ fn house() -> House {
     for package in metadata["packages"].as_array().expect("packages") {
         let name = package["name"].as_str().expect("a name").to_owned();
         let manifest = Path::new(package["manifest_path"].as_str().expect("a path"));
-        let place = manifest.parent().and_then(|path| path.strip_prefix(root()).ok()).expect("inside").display().to_string();
+        let place =
+            manifest.parent().and_then(|path| path.strip_prefix(root()).ok()).expect("inside").display().to_string();
         let normal = package["dependencies"]
             .as_array()
             .expect("dependencies")
@@ -67,7 +68,10 @@ fn language_crates_depend_on_language_crates_and_pure_libraries() {
         }
     }
     assert!(checked > 4, "the test looked at nothing");
-    assert!(house.normal["plan"].iter().all(|dependency| !house.place.contains_key(dependency)), "plan depends on none of ours");
+    assert!(
+        house.normal["plan"].iter().all(|dependency| !house.place.contains_key(dependency)),
+        "plan depends on none of ours"
+    );
 }
 
 #[test]
@@ -105,7 +109,8 @@ fn some_libraries_have_one_importing_crate() {
         for file in rust_files(&source) {
             let inside = file.strip_prefix(&source).expect("inside").display().to_string();
             let text = std::fs::read_to_string(&file).expect("a source file");
-            let uses = text.lines().any(|line| !line.trim_start().starts_with("//") && line.contains(&format!("{library}::")));
+            let uses =
+                text.lines().any(|line| !line.trim_start().starts_with("//") && line.contains(&format!("{library}::")));
             assert!(!uses || inside.starts_with(module), "{inside} uses {library}; only {module} may");
         }
     }
@@ -114,7 +119,15 @@ fn some_libraries_have_one_importing_crate() {
 #[test]
 fn the_language_refuses_io_even_where_somebody_tries() {
     let bans = std::fs::read_to_string(root().join("lang/clippy.toml")).expect("the bans");
-    for banned in ["std::fs::File", "std::fs::read_to_string", "std::net::TcpStream", "std::process::Command", "std::env::var", "std::time::Instant", "std::println"] {
+    for banned in [
+        "std::fs::File",
+        "std::fs::read_to_string",
+        "std::net::TcpStream",
+        "std::process::Command",
+        "std::env::var",
+        "std::time::Instant",
+        "std::println",
+    ] {
         assert!(bans.contains(&format!("\"{banned}\"")), "lang/clippy.toml does not ban {banned}");
     }
     // Clippy holds the bans; this holds that nobody switched them off outside of tests.

@@ -40,7 +40,11 @@ async fn on_docker(candidate: &Candidate, docker: Docker, root: &Path) -> Result
         ImageSource::Build { context, dockerfile, .. } => {
             let path = root.join(context).join(dockerfile);
             let text = std::fs::read_to_string(&path).map_err(|error| {
-                StepError::step(format!("{} can't be read: {error}", path.display()), "an image is built from it", "check the path in the study")
+                StepError::step(
+                    format!("{} can't be read: {error}", path.display()),
+                    "an image is built from it",
+                    "check the path in the study",
+                )
             })?;
             base_images(&text)
         }
@@ -49,7 +53,8 @@ async fn on_docker(candidate: &Candidate, docker: Docker, root: &Path) -> Result
     let looked = blocking(move || {
         for reference in wanted {
             // An image that was built before needs its base no more, but then its base is there too.
-            let base = Image { hash: ContentHash::of_bytes(reference.as_bytes()), source: ImageSource::Pull { reference } };
+            let base =
+                Image { hash: ContentHash::of_bytes(reference.as_bytes()), source: ImageSource::Pull { reference } };
             docker.image(&base, &root, |_| {})?;
         }
         Ok(())

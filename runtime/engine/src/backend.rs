@@ -36,7 +36,7 @@ impl Backend {
     /// When none answers; says how to start one.
     pub async fn docker(stop: &Stop) -> Result<Self, StepError> {
         let flag = stop.flag();
-        let docker = blocking(move || Docker::connect()).await?;
+        let docker = blocking(Docker::connect).await?;
         Ok(Self::Docker(docker.interrupted_by(flag)))
     }
 
@@ -68,7 +68,12 @@ impl Backend {
             Self::Process => {
                 let program = Binaries::find().ok()?.directory.join("postgres");
                 let output = std::process::Command::new(program).arg("--version").output().ok()?;
-                Some(String::from_utf8_lossy(&output.stdout).trim().trim_start_matches("postgres (PostgreSQL) ").to_owned())
+                Some(
+                    String::from_utf8_lossy(&output.stdout)
+                        .trim()
+                        .trim_start_matches("postgres (PostgreSQL) ")
+                        .to_owned(),
+                )
             }
         }
     }
@@ -96,7 +101,9 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, StepError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(error) => Err(StepError::step(format!("a step ended without a result: {error}"), "a defect of exp", "report this")),
+        Err(error) => {
+            Err(StepError::step(format!("a step ended without a result: {error}"), "a defect of exp", "report this"))
+        }
     }
 }
 

@@ -108,8 +108,9 @@ impl Generator {
     }
 
     async fn send(&mut self, order: &Order) -> Result<(), StepError> {
-        let mut line = serde_json::to_vec(order)
-            .map_err(|error| StepError::step(format!("an order can't be written as JSON: {error}"), "", "report this"))?;
+        let mut line = serde_json::to_vec(order).map_err(|error| {
+            StepError::step(format!("an order can't be written as JSON: {error}"), "", "report this")
+        })?;
         line.push(b'\n');
         if let Err(error) = self.orders.write_all(&line).await {
             return Err(self.died(&format!("its standard input is closed ({error})")).await);
@@ -134,7 +135,8 @@ impl Generator {
 
     async fn died(&mut self, how: &str) -> StepError {
         let mut log = Vec::new();
-        while let Ok(Ok(Some(line))) = tokio::time::timeout(Duration::from_millis(500), self.complaints.next_line()).await
+        while let Ok(Ok(Some(line))) =
+            tokio::time::timeout(Duration::from_millis(500), self.complaints.next_line()).await
         {
             log.push(line);
             if log.len() > 20 {

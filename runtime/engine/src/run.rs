@@ -140,9 +140,7 @@ pub async fn execute(
         Err(error) => RunEnd::Failed(error.failure.clone()),
     };
     let journal_is_lost = matches!(&result, Err(error) if error.class == Class::Journal);
-    if !journal_is_lost
-        && let Err(error) = run.stream.publish(Event::RunEnded { end })
-    {
+    if !journal_is_lost && let Err(error) = run.stream.publish(Event::RunEnded { end }) {
         result = Err(error);
     }
     Ended { result, left_behind: run.left_behind }
@@ -194,7 +192,11 @@ impl Run {
     }
 
     /// Values of the variables: levels, credentials, and the database that is used.
-    pub(crate) fn variables(&self, levels: &BTreeMap<String, String>, database: Option<&str>) -> BTreeMap<String, String> {
+    pub(crate) fn variables(
+        &self,
+        levels: &BTreeMap<String, String>,
+        database: Option<&str>,
+    ) -> BTreeMap<String, String> {
         let mut values = self.minted.variables().clone();
         values.extend(levels.iter().map(|(factor, level)| (factor.clone(), level.clone())));
         if let (Some(running), Some(name)) = (&self.database, database) {
@@ -212,7 +214,11 @@ impl Run {
     async fn steps(&mut self) -> Result<(), StepError> {
         let steps = self.plan.steps.clone();
         plan::graph::topological_order(&steps).map_err(|why| {
-            StepError::step(format!("the plan is not a DAG: {why}"), "the plan's steps contradict each other", "make the plan again")
+            StepError::step(
+                format!("the plan is not a DAG: {why}"),
+                "the plan's steps contradict each other",
+                "make the plan again",
+            )
         })?;
         self.prepare(&steps).await?;
         let mut measured = BTreeSet::new();
@@ -342,7 +348,8 @@ impl Run {
 
     fn is_given_up(&self, phase: &str, cell: u32) -> bool {
         let failed = self.failures.get(&(phase.to_owned(), cell)).copied().unwrap_or(0);
-        failed >= GIVE_UP_AFTER || step::repetition::candidate_of(&self.plan, phase, cell).is_some_and(|name| self.left_out.contains(name))
+        failed >= GIVE_UP_AFTER
+            || step::repetition::candidate_of(&self.plan, phase, cell).is_some_and(|name| self.left_out.contains(name))
     }
 
     /// One repetition of a cell, between its events. Its failure voids it and nothing else.

@@ -140,6 +140,9 @@ pub struct Run {
     /// Ends with an error before anything is measured if a candidate can't be measured here.
     #[arg(long)]
     pub require_all: bool,
+    /// Measures only this candidate; may be repeated. The others are listed as not measured.
+    #[arg(long, value_name = "NAME")]
+    pub candidate: Vec<String>,
     /// Begins a new run even where an unfinished one could be continued.
     #[arg(long)]
     pub new: bool,

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceSpan, SpanContents};
+use miette::{
+    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceSpan, SpanContents,
+};
 use syntax::{Diagnostic, Label, LineIndex, Severity, SourceId, Sources};
 
 /// How many diagnostics are printed with their lines; the rest is counted.
@@ -57,12 +59,14 @@ impl miette::SourceCode for Indexed {
         let from = self.starts[first];
         let to = self.starts.get(last + 1).copied().unwrap_or(self.text.len());
         let lines = self.starts.len().min(last + 1) - first;
+        // Asked for nothing around it, miette wants the place of the span itself, for the header.
+        let column = if before == 0 && after == 0 { start - from } else { 0 };
         Ok(Box::new(MietteSpanContents::new_named(
             self.name.clone(),
             &self.text.as_bytes()[from..to],
             (from, to - from).into(),
             first,
-            0,
+            column,
             lines,
         )))
     }

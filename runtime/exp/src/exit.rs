@@ -57,8 +57,12 @@ impl Exit {
         match self {
             Self::Ok => "done; for `exp run`: published, or published with limits",
             Self::Usage => "the command line is wrong, or names something that does not exist",
-            Self::Invalid => "the study has errors, or a candidate can't be measured here and `--require-all` was given",
-            Self::Environment => "the machine lacks something that everything needs: an engine, a database, CPUs, a port, disk",
+            Self::Invalid => {
+                "the study has errors, or a candidate can't be measured here and `--require-all` was given"
+            }
+            Self::Environment => {
+                "the machine lacks something that everything needs: an engine, a database, CPUs, a port, disk"
+            }
             Self::Failed => "a step failed that everything needs, or every candidate failed its contract",
             Self::Void => "the run ended well and publishes nothing; the report says why",
             Self::JournalLost => "the journal could not be written; the run ended at once",

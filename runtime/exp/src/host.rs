@@ -75,7 +75,14 @@ fn cpu_list(path: &str) -> Option<CpuSet> {
 
 fn memory_bytes() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
-    let kib: u64 = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().trim_end_matches(" kB").trim().parse().ok()?;
+    let kib: u64 = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?
+        .trim()
+        .trim_end_matches(" kB")
+        .trim()
+        .parse()
+        .ok()?;
     Some(kib * 1024)
 }
 
@@ -99,7 +106,8 @@ pub fn environment(backend: &str, docker: Option<String>, postgres: Option<Strin
         .find_map(|line| line.strip_prefix("model name")?.split_once(':').map(|(_, name)| name.trim().to_owned()))
         .unwrap_or_else(|| "unknown".to_owned());
     let virtual_machine = cpuinfo.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor"));
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned());
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned());
     let mut notes = Vec::new();
     let governor = fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
     match governor.as_deref().map(str::trim) {
@@ -108,7 +116,8 @@ pub fn environment(backend: &str, docker: Option<String>, postgres: Option<Strin
         Err(_) => notes.push("the host does not tell the CPUs' frequency".to_owned()),
     }
     if online().cpus().iter().any(|cpu| {
-        cpu_list(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).is_some_and(|set| set.len() > 1)
+        cpu_list(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"))
+            .is_some_and(|set| set.len() > 1)
     }) {
         notes.push("the CPUs are hardware threads that share cores".to_owned());
     }

@@ -32,7 +32,8 @@ fn main() -> ExitCode {
     };
     let colour = terminal::Colours::of(arguments.color);
     // What a killed run left behind goes first, except on the paths that a running run calls.
-    let inner = matches!(&arguments.command, Command::Probe(_)) || matches!(&arguments.command, Command::Load(load) if load.control);
+    let inner = matches!(&arguments.command, Command::Probe(_))
+        || matches!(&arguments.command, Command::Load(load) if load.control);
     if !inner {
         for line in leftovers::sweep() {
             terminal::note(&line);
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
         Command::Report(report) => commands::report::run(&report, colour),
         Command::Doctor(doctor) => commands::doctor::run(&doctor, colour),
         Command::Clean(clean) => commands::clean::run(&clean),
-        Command::Load(load) => commands::load::run(&load),
+        Command::Load(load) => commands::load::run(&load, colour),
         Command::Probe(probe) => commands::probe::run(&probe),
     };
     exit.into()

@@ -35,9 +35,10 @@ impl DiskSources {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
-        let real_root = fs::canonicalize(&root).map_err(|error| format!("{} can't be read: {error}", root.display()))?;
+        let real_root =
+            fs::canonicalize(&root).map_err(|error| format!("{} can't be read: {error}", root.display()))?;
         let sources = Self { root, real_root, read: Mutex::new(BTreeMap::new()) };
-        let id = SourceId::new(&file.to_string_lossy());
+        let id = SourceId::new(file.to_string_lossy().into_owned());
         sources.text(&id).map_err(|missing| missing.why)?;
         Ok((sources, id))
     }
@@ -55,20 +56,25 @@ impl DiskSources {
             return Err(missing("the path is empty".to_owned()));
         }
         if written.is_absolute() {
-            return Err(missing(format!("`{target}` is absolute; a study reads only what lies beside it, so write a relative path")));
+            return Err(missing(format!(
+                "`{target}` is absolute; a study reads only what lies beside it, so write a relative path"
+            )));
         }
         let base = Path::new(from.as_str()).parent().filter(|parent| !parent.as_os_str().is_empty());
         let mut path = base.map_or_else(|| PathBuf::from("."), Path::to_owned);
         for component in written.components() {
             match component {
                 Component::ParentDir => {
-                    return Err(missing(format!("`{target}` goes up with `..`; a study reads only what lies beside it")));
+                    return Err(missing(format!(
+                        "`{target}` goes up with `..`; a study reads only what lies beside it"
+                    )));
                 }
                 Component::CurDir => {}
                 other => path.push(other),
             }
         }
-        let real = fs::canonicalize(&path).map_err(|error| missing(format!("{} can't be read: {error}", path.display())))?;
+        let real =
+            fs::canonicalize(&path).map_err(|error| missing(format!("{} can't be read: {error}", path.display())))?;
         if !real.starts_with(&self.real_root) {
             return Err(missing(format!("`{target}` leads through a symlink out of {}", self.root.display())));
         }
@@ -102,11 +108,13 @@ impl Sources for DiskSources {
         if target.starts_with("std/") {
             return match stdlib::text(target) {
                 Some(_) => Ok(SourceId::new(target)),
-                None => Err(Missing { why: format!("the stdlib has no `{target}`; it has {}", stdlib::NAMES.join(", ")) }),
+                None => {
+                    Err(Missing { why: format!("the stdlib has no `{target}`; it has {}", stdlib::NAMES.join(", ")) })
+                }
             };
         }
         let path = self.locate(from, target)?;
-        Ok(SourceId::new(&path.to_string_lossy()))
+        Ok(SourceId::new(path.to_string_lossy().into_owned()))
     }
 
     fn directory(&self, from: &SourceId, target: &str) -> Result<Directory, Missing> {
@@ -118,8 +126,12 @@ impl Sources for DiskSources {
         collect(&path, &path, &mut files).map_err(|error| Missing { why: format!("{}: {error}", path.display()) })?;
         files.sort();
         let digest = ContentHash::of(&files);
-        let relative = path.strip_prefix(&self.root).unwrap_or(&path).to_string_lossy().into_owned();
-        Ok(Directory { path: relative, digest: digest.to_string(), files: u32::try_from(files.len()).unwrap_or(u32::MAX) })
+        let relative = path.to_string_lossy().into_owned();
+        Ok(Directory {
+            path: relative,
+            digest: digest.to_string(),
+            files: u32::try_from(files.len()).unwrap_or(u32::MAX),
+        })
     }
 }
 

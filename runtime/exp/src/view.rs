@@ -87,10 +87,12 @@ impl Canvas {
         self.final_lines(Vec::new());
         loop {
             match records.recv_timeout(pause) {
-                Ok(Told { record, past: true }) => drop(self.view.take(&record)),
+                Ok(Told { record, past: true }) => self.view.past(&record),
                 Ok(Told { record, past: false }) => {
                     pause = match &record.event {
-                        Event::RepetitionStage { stage: Stage::WarmingUp | Stage::Measuring, .. } => FRAME_WHILE_MEASURING,
+                        Event::RepetitionStage { stage: Stage::WarmingUp | Stage::Measuring, .. } => {
+                            FRAME_WHILE_MEASURING
+                        }
                         _ => FRAME,
                     };
                     let lines = self.view.take(&record);

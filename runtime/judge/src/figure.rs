@@ -83,6 +83,19 @@ pub(crate) fn is_published(plan: &Plan, phase: &Phase, metric: Metric) -> bool {
         })
 }
 
+/// Whether the report shows this figure and it is one of a candidate: these answer the study's question.
+pub(crate) fn answers(plan: &Plan, figure: &Figure) -> bool {
+    let reported = plan.report.items.iter().any(|item| match item {
+        ReportItem::Table { of, .. } | ReportItem::BarChart { of, .. } => {
+            of.phase == figure.phase && of.metric == figure.metric
+        }
+        ReportItem::CapacityPlan { of, not_possible, .. } => {
+            *of == figure.phase && not_possible.is_none() && figure.metric == Metric::Throughput
+        }
+    });
+    reported && figure.cell.iter().any(|(factor, _)| factor == "candidate")
+}
+
 /// A figure without a value yet.
 pub(crate) fn blank(plan: &Plan, phase: &Phase, metric: Metric, cell: crate::mapping::Levels) -> Figure {
     Figure {

@@ -31,7 +31,10 @@ pub(crate) fn verdict(plan: &Plan, evidence: &Evidence, judgement: &Judgement) -
     let mut void = Vec::new();
     let mut reasons = Vec::new();
     let published = published(figures);
-    if !published.iter().any(|figure| figure.value().is_some()) {
+    // The study asks about its candidates: a figure of the database alone does not answer it.
+    let answers: Vec<&Figure> = figures.iter().filter(|figure| crate::figure::answers(plan, figure)).collect();
+    let decisive = if answers.is_empty() { &published } else { &answers };
+    if !decisive.iter().any(|figure| figure.value().is_some()) {
         let paced = figures
             .iter()
             .filter(|figure| figure.metric == Metric::PacedCpuPerRequest && figure.value().is_some())
@@ -41,7 +44,8 @@ pub(crate) fn verdict(plan: &Plan, evidence: &Evidence, judgement: &Judgement) -
         } else {
             String::new()
         };
-        void.push(format!("no figure is determined{beside}"));
+        let whose = if answers.is_empty() { "" } else { " of a candidate that the report shows" };
+        void.push(format!("no figure{whose} is determined{beside}"));
     }
     match &evidence.end {
         Some(RunEnd::Completed) => {}

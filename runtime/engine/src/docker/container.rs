@@ -117,7 +117,7 @@ pub(super) fn container(spec: &ServerSpec, image: &str) -> ContainerCreateBody {
     let labels = HashMap::from([(RUN_LABEL.to_owned(), spec.run.to_string())]);
     let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
     let memory = spec.memory_bytes.map(bytes);
-    let files = bytes(spec.open_files);
+    let files = bytes(engine_limit().map_or(spec.open_files, |limit| spec.open_files.min(limit)));
     let volume = spec.data_volume.as_ref().map(|target| Mount {
         target: Some(target.clone()),
         source: Some(format!("{}-data", container_name(spec))),
@@ -148,6 +148,20 @@ pub(super) fn container(spec: &ServerSpec, image: &str) -> ContainerCreateBody {
         }),
         ..ContainerCreateBody::default()
     }
+}
+
+/// How many open files the engine of this machine may have: it can't give a container more, and refuses to start one
+/// that asks for it. `None` where the engine is elsewhere or can't be looked at.
+fn engine_limit() -> Option<u64> {
+    let pid = ["/run/docker.pid", "/var/run/docker.pid"].iter().find_map(|path| std::fs::read_to_string(path).ok())?;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", pid.trim())).ok()?;
+    hard_limit_of_files(&limits)
+}
+
+/// The hard limit of open files in the text of `/proc/PID/limits`.
+fn hard_limit_of_files(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// A container of ours.
@@ -299,5 +313,23 @@ impl Drop for Container {
     fn drop(&mut self) {
         // A failure can't be told from here; the label lets the next `exp` command find what is left.
         let _left = self.remove();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hard_limit_of_files;
+
+    #[test]
+    fn the_engines_limit_is_read_from_its_process() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
+            Max processes             94000                94000                processes\n\
+            Max open files            1024                 20000                files\n";
+        assert_eq!(hard_limit_of_files(limits), Some(20_000));
+        assert_eq!(
+            hard_limit_of_files("Max open files            unlimited            unlimited            files"),
+            None
+        );
+        assert_eq!(hard_limit_of_files(""), None);
     }
 }

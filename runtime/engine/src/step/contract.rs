@@ -24,7 +24,7 @@ pub(crate) async fn verify(run: &mut Run, candidate: &str) -> Result<StepEnd, St
 async fn verify_on_clone(run: &mut Run, candidate: &str) -> Result<StepEnd, StepError> {
     let stop = run.stop.clone();
     let levels = first_levels(&run.plan, candidate);
-    let database = run.fresh_clone(&format!("contract-{candidate}")).await?;
+    let database = run.fresh_clone(&format!("contract-{candidate}"), &mut Vec::new()).await?;
     let cases = run.plan.contract.clone();
     let mut tables: BTreeMap<String, u64> = BTreeMap::new();
     for table in cases.iter().filter_map(|case| case.creates_row_in.clone()) {
@@ -91,7 +91,9 @@ async fn ask(
             Err(error) => Some(format!("no answer: {error}")),
         }
     });
-    asked.await.map_err(|error| StepError::step(format!("a case of the contract could not be asked: {error}"), "", "report this"))
+    asked.await.map_err(|error| {
+        StepError::step(format!("a case of the contract could not be asked: {error}"), "", "report this")
+    })
 }
 
 /// Levels for a candidate outside any cell: the first of every factor that its phases have.

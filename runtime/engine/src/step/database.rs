@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use journal::{PgbenchFacts, StepEnd};
+use journal::{Finding, PgbenchFacts, StepEnd};
 use plan::{PgbenchProcedure, Role, StepId};
 
 use crate::backend::{Backend, Prepared, blocking};
@@ -55,7 +55,7 @@ pub(crate) async fn start(run: &mut Run, _step: StepId) -> Result<StepEnd, StepE
     let cpus = run.plan.machine.cpus(Role::Database).clone();
     let running = match &run.backend {
         Backend::Process => {
-            let binaries = Binaries::find()?;
+            let binaries = stop.guard(Binaries::find_or_fetch()).await?;
             let spec = LocalSpec {
                 run: run.run.clone(),
                 cpus,
@@ -77,7 +77,11 @@ pub(crate) async fn start(run: &mut Run, _step: StepId) -> Result<StepEnd, StepE
         }
         Backend::Docker(docker) => {
             let Some(Prepared::Image(image)) = run.prepared.get(&Subject::Database).cloned() else {
-                return Err(StepError::environment("the database's image was not prepared", "", "see the step that failed"));
+                return Err(StepError::environment(
+                    "the database's image was not prepared",
+                    "",
+                    "see the step that failed",
+                ));
             };
             let port = crate::port::free()?;
             let password = postgres::password();
@@ -163,7 +167,8 @@ pub(crate) async fn pgbench(
                     "apt-get install postgresql-contrib",
                 )
             })?;
-            crate::pgbench::run(procedure, &running.server, database, crate::pgbench::local(&program, &run.run, &cpus)).await
+            crate::pgbench::run(procedure, &running.server, database, crate::pgbench::local(&program, &run.run, &cpus))
+                .await
         }
         (Tools::Image(image), Backend::Docker(docker)) => {
             let spec = ServerSpec {
@@ -208,7 +213,13 @@ impl Run {
     }
 
     /// A fresh clone of the template: prewarmed, checkpointed, settled, as the study says. `None` without a database.
-    pub(crate) async fn fresh_clone(&mut self, label: &str) -> Result<Option<String>, StepError> {
+    ///
+    /// Writeback that did not settle in time becomes one of `findings`.
+    pub(crate) async fn fresh_clone(
+        &mut self,
+        label: &str,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Option<String>, StepError> {
         let Some(declared) = self.plan.database.clone() else { return Ok(None) };
         let stop = self.stop.clone();
         let running = self.database_mut()?;
@@ -229,7 +240,10 @@ impl Run {
                 server.checkpoint().await?;
             }
             if declared.each_cell.settle_writeback {
-                server.settle(SETTLE_WITHIN).await?;
+                let settled = server.settle(SETTLE_WITHIN).await?;
+                if !settled.settled {
+                    findings.push(Finding { what: "database writeback".to_owned(), why: settled.why });
+                }
             }
             Ok(())
         };
@@ -247,5 +261,9 @@ impl Run {
 }
 
 fn not_started() -> StepError {
-    StepError::step("the database was not started, or has no template", "an earlier step failed", "see the step that failed")
+    StepError::step(
+        "the database was not started, or has no template",
+        "an earlier step failed",
+        "see the step that failed",
+    )
 }

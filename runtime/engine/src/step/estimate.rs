@@ -5,7 +5,10 @@ use plan::Plan;
 
 /// What a phase came to: how many figures are determined, and what was chosen.
 pub(crate) fn detail(plan: &Plan, phase: &str, judgement: &Judgement) -> String {
-    let declared: Vec<_> = plan.phase(phase).map(|phase| phase.estimates.iter().map(|estimate| estimate.metric).collect()).unwrap_or_default();
+    let declared: Vec<_> = plan
+        .phase(phase)
+        .map(|phase| phase.estimates.iter().map(|estimate| estimate.metric).collect())
+        .unwrap_or_default();
     let figures: Vec<_> =
         judgement.figures.iter().filter(|figure| figure.phase == phase && declared.contains(&figure.metric)).collect();
     let determined = figures.iter().filter(|figure| figure.value().is_some()).count();

@@ -105,7 +105,10 @@ impl Run {
                             )
                         }
                         // The process backend starts the machine's own PostgreSQL.
-                        Subject::Database => (plan.database.as_ref().and_then(|database| database.image.clone()), Some(ProcessRun::BuiltIn)),
+                        Subject::Database => (
+                            plan.database.as_ref().and_then(|database| database.image.clone()),
+                            Some(ProcessRun::BuiltIn),
+                        ),
                         Subject::Probe => (
                             plan.probe.as_ref().and_then(|probe| probe.image.clone()),
                             plan.probe.as_ref().and_then(|probe| probe.process.clone()),
@@ -163,10 +166,16 @@ async fn prepare_one(
             (None, Some(ProcessRun::BuiltIn)) => {
                 Ok((Prepared::BuiltIn, StepEnd::Reused { detail: "built in".to_owned() }))
             }
-            (None, _) => Err(StepError::environment("there is no image", "the study declares none", "add an `image` to the study")),
+            (None, _) => Err(StepError::environment(
+                "there is no image",
+                "the study declares none",
+                "add an `image` to the study",
+            )),
         },
         Backend::Process => match process {
-            Some(ProcessRun::BuiltIn) => Ok((Prepared::BuiltIn, StepEnd::Reused { detail: "of this machine".to_owned() })),
+            Some(ProcessRun::BuiltIn) => {
+                Ok((Prepared::BuiltIn, StepEnd::Reused { detail: "of this machine".to_owned() }))
+            }
             Some(ProcessRun::Command(command)) => {
                 let processes = crate::backend::processes(root, scratch, stop)?;
                 let built = command.clone();

@@ -53,7 +53,8 @@ pub(crate) async fn drive(
     let outcome = stop.guard(driven).await.map_err(|error| served.explain(error));
     served.stop().await;
     let facts = outcome?;
-    let sum = |count: fn(&journal::Census) -> u64| facts.streams.iter().map(|stream| count(&stream.census)).sum::<u64>();
+    let sum =
+        |count: fn(&journal::Census) -> u64| facts.streams.iter().map(|stream| count(&stream.census)).sum::<u64>();
     let ok = sum(|census| census.ok);
     Ok(ProbeFacts {
         target,

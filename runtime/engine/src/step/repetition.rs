@@ -29,7 +29,13 @@ pub(crate) fn candidate_of<'a>(plan: &'a Plan, phase: &str, cell: u32) -> Option
 
 /// Measures one repetition and gives its facts. Servers of the repetition are stopped in every case.
 pub(crate) async fn measure(run: &mut Run, id: &RepetitionId) -> Result<RepetitionFacts, StepError> {
-    let missing = || StepError::step(format!("the plan has no cell {id}"), "plan and journal contradict each other", "start a new run with --new");
+    let missing = || {
+        StepError::step(
+            format!("the plan has no cell {id}"),
+            "plan and journal contradict each other",
+            "start a new run with --new",
+        )
+    };
     let phase = run.plan.phase(&id.phase).cloned().ok_or_else(missing)?;
     let hash = judge::cell_hash(&run.plan, &id.phase, id.cell).cloned().ok_or_else(missing)?;
     let judgement = run.judgement();
@@ -37,7 +43,11 @@ pub(crate) async fn measure(run: &mut Run, id: &RepetitionId) -> Result<Repetiti
         Ok(levels) => levels,
         Err(why) => {
             run.stream.publish(Event::RepetitionStarted { repetition: id.clone(), hash, levels: BTreeMap::new() })?;
-            return Err(StepError::step(format!("{id} can't be measured: {why}"), "a level of this cell comes from another phase", "see that phase's repetitions in the report"));
+            return Err(StepError::step(
+                format!("{id} can't be measured: {why}"),
+                "a level of this cell comes from another phase",
+                "see that phase's repetitions in the report",
+            ));
         }
     };
     run.stream.publish(Event::RepetitionStarted { repetition: id.clone(), hash, levels: levels.clone() })?;
@@ -72,7 +82,7 @@ async fn measure_load(
         }
     }
     stage(run, id, Stage::PreparingDatabase, Duration::from_secs(3))?;
-    let database = run.fresh_clone(&id.to_string()).await?;
+    let database = run.fresh_clone(&id.to_string(), &mut facts.findings).await?;
     let table = creates_in(&run.plan, load);
     let before = match (&database, &table) {
         (Some(name), Some(table)) => Some(stop.guard(run.database()?.server.count(name, table)).await?),
@@ -153,7 +163,7 @@ async fn measure_pgbench(
     let stop = run.stop.clone();
     let mut facts = RepetitionFacts { levels, ..RepetitionFacts::default() };
     stage(run, id, Stage::PreparingDatabase, Duration::from_secs(3))?;
-    let database = run.fresh_clone(&id.to_string()).await?.ok_or_else(|| {
+    let database = run.fresh_clone(&id.to_string(), &mut facts.findings).await?.ok_or_else(|| {
         StepError::step("pgbench needs a database, and the study has none", "", "add a `database` to the study")
     })?;
     let window = Duration::from_nanos(pgbench.window_ns);

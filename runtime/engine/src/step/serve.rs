@@ -69,7 +69,11 @@ pub(crate) async fn candidate(
 ) -> Result<Served, StepError> {
     let name = levels.get("candidate").cloned().unwrap_or_default();
     let candidate = run.plan.candidate(&name).cloned().ok_or_else(|| {
-        StepError::step(format!("the plan has no candidate `{name}`"), "plan and journal contradict each other", "start a new run with --new")
+        StepError::step(
+            format!("the plan has no candidate `{name}`"),
+            "plan and journal contradict each other",
+            "start a new run with --new",
+        )
     })?;
     let prepared = run.prepared.get(&Subject::Candidate(name.clone())).cloned();
     let spec = spec(run, &name, levels, candidate.port, &candidate.env, database)?;
@@ -79,9 +83,10 @@ pub(crate) async fn candidate(
 
 /// Starts the probe on the CPUs that the candidate of these levels has.
 pub(crate) async fn probe(run: &mut Run, levels: &BTreeMap<String, String>) -> Result<Served, StepError> {
-    let probe = run.plan.probe.clone().ok_or_else(|| {
-        StepError::step("the study has no probe", "a gate drives one", "add a `probe` to the study")
-    })?;
+    let probe =
+        run.plan.probe.clone().ok_or_else(|| {
+            StepError::step("the study has no probe", "a gate drives one", "add a `probe` to the study")
+        })?;
     let prepared = run.prepared.get(&Subject::Probe).cloned();
     let spec = spec(run, "probe", levels, probe.port, &probe.env, None)?;
     start(run, spec, prepared, &probe.ready).await
@@ -94,9 +99,10 @@ pub(crate) fn job(
     levels: &BTreeMap<String, String>,
     port: u16,
 ) -> Result<Job, StepError> {
-    let workload = run.plan.workload(&load.workload).cloned().ok_or_else(|| {
-        StepError::step(format!("the plan has no workload `{}`", load.workload), "", "report this")
-    })?;
+    let workload =
+        run.plan.workload(&load.workload).cloned().ok_or_else(|| {
+            StepError::step(format!("the plan has no workload `{}`", load.workload), "", "report this")
+        })?;
     let rate = match &load.rate {
         None => None,
         Some(plan::Rate::PerSecond(rate)) => Some(*rate),
@@ -186,7 +192,6 @@ async fn start(
             let docker = docker.clone();
             Box::new(stop.guard(blocking(move || docker.start(&spec, &image))).await?)
         }
-        // Started on this thread, which lives as long as the run: the kernel ends what a thread started when it ends.
         (Backend::Process, Some(Prepared::Command(command))) => Box::new(run.processes()?.start(&spec, &command)?),
         (_, Some(Prepared::BuiltIn)) => Box::new(run.processes()?.start(&spec, &built_in(run))?),
         _ => {

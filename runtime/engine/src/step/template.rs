@@ -30,7 +30,8 @@ pub(crate) async fn make(run: &mut Run, step: StepId) -> Result<StepEnd, StepErr
         }
     };
     run.database_mut()?.template = Some(facts.database.clone());
-    let rows: Vec<String> = facts.rows.iter().map(|(table, rows)| format!("{table}: {} rows", grouped(*rows))).collect();
+    let rows: Vec<String> =
+        facts.rows.iter().map(|(table, rows)| format!("{table}: {} rows", grouped(*rows))).collect();
     let detail = format!("{}, {} MB, locked", rows.join(", "), facts.bytes / 1_000_000);
     Ok(if facts.reused { StepEnd::Reused { detail } } else { StepEnd::Done { detail } })
 }
@@ -40,7 +41,7 @@ fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -35,12 +35,20 @@ pub fn run(arguments: &Doctor, colours: Colours) -> Exit {
         environment.cpus,
         environment.memory_bytes as f64 / 1_073_741_824.0,
         environment.kernel,
-        if environment.virtual_machine { "virtual machine: absolute figures may not be determinable" } else { "no hypervisor seen" },
+        if environment.virtual_machine {
+            "virtual machine: absolute figures may not be determinable"
+        } else {
+            "no hypervisor seen"
+        },
     ));
     for note in &environment.notes {
         terminal::out(&format!("  – {note}\n"));
     }
-    line(environment.cgroup > 0, &format!("cgroup counters: version {}", environment.cgroup), if environment.cgroup > 0 { "" } else { "mount the cgroup file system" });
+    line(
+        environment.cgroup > 0,
+        &format!("cgroup counters: version {}", environment.cgroup),
+        if environment.cgroup > 0 { "" } else { "mount the cgroup file system" },
+    );
 
     terminal::out("docker backend\n");
     let docker = runtime.block_on(Backend::docker(&stop));
@@ -56,7 +64,11 @@ pub fn run(arguments: &Doctor, colours: Colours) -> Exit {
             let version = process.postgres_version().unwrap_or_default();
             line(true, &format!("PostgreSQL {version} in {}", binaries.directory.display()), "");
             let pgbench = binaries.pgbench.is_some();
-            line(pgbench, if pgbench { "pgbench" } else { "pgbench was not found" }, if pgbench { "" } else { "apt-get install postgresql-contrib" });
+            line(
+                pgbench,
+                if pgbench { "pgbench" } else { "pgbench was not found" },
+                if pgbench { "" } else { "apt-get install postgresql-contrib" },
+            );
         }
         Err(error) => line(false, &error.failure.what, &error.failure.next),
     }

@@ -12,8 +12,10 @@ pub fn run(explain: &Explain) -> Exit {
             Exit::Ok
         }
         None => {
-            let names: Vec<&str> = analysis::explainable().flat_map(|(code, name)| [code, name]).collect();
-            let near = analysis::nearest(&explain.code, &names).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+            let names: Vec<&str> = analysis::codes::explainable().flat_map(|(code, name)| [code, name]).collect();
+            let near = analysis::names::nearest(&explain.code, names)
+                .map(|name| format!("; did you mean `{name}`?"))
+                .unwrap_or_default();
             terminal::note(&format!("no diagnostic or lint is called `{}`{near}", explain.code));
             Exit::Usage
         }

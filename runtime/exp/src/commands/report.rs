@@ -23,7 +23,10 @@ pub fn run(arguments: &Report, colours: Colours) -> Exit {
         Ok(report) => {
             match arguments.format {
                 RunFormat::Human => terminal::out(&report::render::markdown(&report)),
-                RunFormat::Json => terminal::out(&format!("{:#}\n", report::render::summary_json(&report, &directory.path.display().to_string()))),
+                RunFormat::Json => terminal::out(&format!(
+                    "{:#}\n",
+                    report::render::summary_json(&report, &directory.path.display().to_string())
+                )),
             }
             Exit::Ok
         }
@@ -53,6 +56,7 @@ pub fn write(plan: &Plan, directory: &RunDirectory) -> Result<report::Report, St
         replace(&path, text).map_err(|error| format!("{} can't be written: {error}", path.display()))
     };
     store("report.md", &report::render::markdown(&report))?;
+    store("report.html", &report::render::html(&report))?;
     store("report.json", &format!("{:#}\n", report::render::json(&report)))?;
     store("excluded.md", &report::render::excluded(&report))?;
     for (name, text) in report::render::csv(&report) {

@@ -20,7 +20,8 @@ use crate::view::Screen;
 
 /// Runs the study and writes its report.
 pub fn run(arguments: &Run, colours: Colours) -> Exit {
-    let opened = Study::open(&arguments.file, &arguments.selection, true, colours).and_then(|study| study.into_plan(colours));
+    let opened =
+        Study::open(&arguments.file, &arguments.selection, true, colours).and_then(|study| study.into_plan(colours));
     let (study, plan) = match opened {
         Ok(opened) => opened,
         Err(exit) => return exit,
@@ -28,7 +29,12 @@ pub fn run(arguments: &Run, colours: Colours) -> Exit {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            terminal::error(&format!("the runtime can't be started: {error}"), "", "free some memory or file handles", colours);
+            terminal::error(
+                &format!("the runtime can't be started: {error}"),
+                "",
+                "free some memory or file handles",
+                colours,
+            );
             return Exit::Environment;
         }
     };
@@ -66,14 +72,24 @@ async fn measure(arguments: &Run, study: &Study, plan: Plan, colours: Colours) -
     }
     if arguments.require_all && !not_measured.is_empty() {
         for NotMeasured { candidate, why, mend } in &not_measured {
-            terminal::error(&format!("{candidate} can't be measured here: {why}"), "`--require-all` was given", mend, colours);
+            terminal::error(
+                &format!("{candidate} can't be measured here: {why}"),
+                "`--require-all` was given",
+                mend,
+                colours,
+            );
         }
         return Exit::Invalid;
     }
     let (directory, journal, earlier) = match run_directory(arguments, study, &plan) {
         Ok(found) => found,
         Err(why) => {
-            terminal::error(&why, "", "check the results directory and the disk, or give another with --results", colours);
+            terminal::error(
+                &why,
+                "",
+                "check the results directory and the disk, or give another with --results",
+                colours,
+            );
             return Exit::Environment;
         }
     };
@@ -114,7 +130,13 @@ async fn measure(arguments: &Run, study: &Study, plan: Plan, colours: Colours) -
 }
 
 /// Writes the report whatever the ending, says how it ended and what comes next.
-fn conclude(arguments: &Run, plan: &Plan, directory: &RunDirectory, result: Result<(), StepError>, colours: Colours) -> Exit {
+fn conclude(
+    arguments: &Run,
+    plan: &Plan,
+    directory: &RunDirectory,
+    result: Result<(), StepError>,
+    colours: Colours,
+) -> Exit {
     let shown = directory.path.display().to_string();
     let report = match super::report::write(plan, directory) {
         Ok(report) => report,
@@ -133,7 +155,9 @@ fn conclude(arguments: &Run, plan: &Plan, directory: &RunDirectory, result: Resu
         Ok(()) if report.verdict.kind == judge::VerdictKind::Void => Exit::Void,
         Ok(()) => Exit::Ok,
         Err(error) if error.class == Class::Interrupted => {
-            terminal::note(&format!("interrupted; nothing of ours is left behind. To continue, run the same command again.\n{shown}"));
+            terminal::note(&format!(
+                "interrupted; nothing of ours is left behind. To continue, run the same command again.\n{shown}"
+            ));
             Exit::Interrupted
         }
         Err(error) => {
@@ -144,7 +168,12 @@ fn conclude(arguments: &Run, plan: &Plan, directory: &RunDirectory, result: Resu
 }
 
 /// The backend, and the candidates that can't be measured on it.
-async fn prepare(arguments: &Run, plan: &Plan, study: &Study, stop: &Stop) -> Result<(Backend, Vec<NotMeasured>), StepError> {
+async fn prepare(
+    arguments: &Run,
+    plan: &Plan,
+    study: &Study,
+    stop: &Stop,
+) -> Result<(Backend, Vec<NotMeasured>), StepError> {
     let backend = match arguments.backend {
         BackendChoice::Docker => Backend::docker(stop).await?,
         BackendChoice::Process => Backend::process(),
@@ -153,7 +182,24 @@ async fn prepare(arguments: &Run, plan: &Plan, study: &Study, stop: &Stop) -> Re
             Err(_) => Backend::process(),
         },
     };
-    let not_measured = availability::check(plan, &backend, study.sources.root()).await?;
+    for name in &arguments.candidate {
+        if plan.candidate(name).is_none() {
+            let known: Vec<&str> = plan.candidates.iter().map(|candidate| candidate.name.as_str()).collect();
+            let what = format!("the study has no candidate `{name}`");
+            return Err(StepError::environment(what, "", format!("it has {}", known.join(", "))));
+        }
+    }
+    let mut not_measured = availability::check(plan, &backend, study.sources.root()).await?;
+    if !arguments.candidate.is_empty() {
+        let left_out =
+            plan.candidates.iter().map(|candidate| &candidate.name).filter(|name| !arguments.candidate.contains(name));
+        not_measured.retain(|entry| arguments.candidate.contains(&entry.candidate));
+        not_measured.extend(left_out.map(|name| NotMeasured {
+            candidate: name.clone(),
+            why: "left out on the command line".to_owned(),
+            mend: "leave `--candidate` away".to_owned(),
+        }));
+    }
     Ok((backend, not_measured))
 }
 
