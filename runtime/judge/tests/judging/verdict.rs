@@ -249,3 +249,24 @@ fn a_cpu_that_was_never_quiet_is_told_by_another_one() {
     assert_eq!(judgement.limits, [says]);
     assert!(judgement.confidence.reasons.iter().any(|reason| reason == says));
 }
+
+#[test]
+fn a_figure_of_the_sweep_alone_does_not_answer_a_question_about_the_ceiling() {
+    let mut run = swept([closed(15_000.0, 50.0), closed(19_000.0, 50.0), closed(17_000.0, 50.0)]);
+    run.plan.report.items = vec![plan::ReportItem::Table {
+        title: "Ceiling".to_owned(),
+        of: plan::MetricRef { phase: "ceiling".to_owned(), metric: Metric::Throughput },
+        rows: "candidate".to_owned(),
+        columns: None,
+    }];
+    run.end();
+    let judgement = run.judge();
+    assert!(judgement.figures.iter().any(|figure| figure.phase == "sweep" && figure.value().is_some()));
+    assert_eq!(judgement.verdict.kind, VerdictKind::Void);
+    assert!(judgement.verdict.reasons[0].starts_with("no figure of a candidate that the report shows is determined"));
+    for _ in 0..6 {
+        run.measure("ceiling", 0, closed(19_000.0, 50.0));
+    }
+    run.end();
+    assert_ne!(run.judge().verdict.kind, VerdictKind::Void, "{:?}", run.judge().verdict.reasons);
+}
