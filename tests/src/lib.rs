@@ -172,6 +172,22 @@ pub struct Started {
     err: PathBuf,
 }
 
+impl Drop for Started {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing running that the next one would stumble over.
+        if let Ok(None) = self.child.try_wait() {
+            self.signal(2);
+            let began = Instant::now();
+            while self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+                if began.elapsed() > Duration::from_secs(15) {
+                    let _ = self.child.kill();
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+}
+
 impl Started {
     /// Its process id.
     pub fn pid(&self) -> u32 {

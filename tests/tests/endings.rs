@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tests::{Place, Started, assert_nothing_left, count_events, journal, processes_of, root, run, start, the_host};
@@ -129,4 +130,49 @@ fn a_second_run_is_refused_and_told_who_holds_the_host() {
     running.signal(SIGINT);
     running.end(Duration::from_secs(10)).expect_code(&[130]);
     assert_nothing_left(&first);
+}
+
+/// A small file system that is unmounted at its end.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(path: &Path, size: &str) -> Self {
+        fs::create_dir_all(path).expect("a directory");
+        let options = format!("size={size}");
+        let status =
+            Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(path).status().expect("mount");
+        assert!(status.success(), "a small disk can't be mounted: the tests run as root");
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_ends_the_run_and_says_that_the_journal_is_lost() {
+    let _host = the_host();
+    let place = place("full");
+    let disk = SmallDisk::mount(&place.path().join("results"), "24k");
+    let ended = run(place.path(), &RUN).expect_code(&[50]);
+    assert!(ended.err.contains("journal") && ended.err.contains("next:"), "{}", ended.err);
+    let run_directory = run_of(place.path()).expect("a run");
+    assert_nothing_left(&run_directory);
+    drop(disk);
+}
+
+#[test]
+fn a_database_that_cannot_start_shows_its_log() {
+    let _host = the_host();
+    let place = place("settings");
+    let text = fs::read_to_string(place.path().join("endings.kdl")).expect("the study");
+    let wanted = "image \"postgres:17\"";
+    assert!(text.contains(wanted));
+    place.write("endings.kdl", &text.replace(wanted, &format!("{wanted}\n    set {{ shared_buffers \"plenty\" }}")));
+    let ended = run(place.path(), &RUN).expect_code(&[20]);
+    assert!(ended.err.contains("PostgreSQL") && ended.err.contains("shared_buffers"), "{}", ended.err);
+    assert_nothing_left(&place.only_run("endings"));
 }

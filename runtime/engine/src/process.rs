@@ -66,8 +66,10 @@ impl Process {
         let mask = Mask::of(&spec.cpus).map_err(|error| {
             failed(error.to_string(), "Give the role CPUs of this machine (`exp doctor` lists them).")
         })?;
-        let files = open_files(spec.open_files)
-            .map_err(|why| failed(why, "Raise the hard limit (`ulimit -Hn`), or declare fewer `open-files`."))?;
+        let files = open_files(spec.open_files).map_err(|why| failed(why, "Run the study again."))?;
+        let fewer_files = (files.rlim_cur < spec.open_files).then(|| {
+            format!("{}: {} open files instead of {}, the hard limit here", spec.name, files.rlim_cur, spec.open_files)
+        });
         let log = self.scratch.join(format!("{}.log", spec.name));
         let out = OpenOptions::new()
             .create(true)
@@ -104,6 +106,7 @@ impl Process {
         Ok(RunningProcess {
             name: spec.name.clone(),
             memory_bytes: spec.memory_bytes,
+            fewer_files,
             child,
             life: Some(life),
             exit: None,
@@ -135,19 +138,15 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-/// The limit of open files to set, or why it can't be had.
+/// The limit of open files to set: what is wanted, or the hard limit of this process where that is lower. Even root can't
+/// always raise it.
 fn open_files(wanted: u64) -> Result<libc::rlimit, String> {
     let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure lives.
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut now) } != 0 {
         return Err(format!("the limit of open files can't be read: {}", io::Error::last_os_error()));
     }
-    // SAFETY: no arguments.
-    let privileged = unsafe { libc::geteuid() } == 0;
-    if wanted > now.rlim_max && !privileged {
-        return Err(format!("it is to have {wanted} open files, and the hard limit here is {}", now.rlim_max));
-    }
-    Ok(libc::rlimit { rlim_cur: wanted, rlim_max: wanted.max(now.rlim_max) })
+    Ok(libc::rlimit { rlim_cur: wanted.min(now.rlim_max), rlim_max: now.rlim_max })
 }
 
 /// A server that runs as a process.
@@ -155,6 +154,8 @@ fn open_files(wanted: u64) -> Result<libc::rlimit, String> {
 pub struct RunningProcess {
     name: String,
     memory_bytes: Option<u64>,
+    /// Set where it has fewer open files than was asked for.
+    fewer_files: Option<String>,
     child: Child,
     /// The end of the guard's pipe: closing it ends the server and everything of it.
     life: Option<OwnedFd>,
@@ -220,6 +221,7 @@ impl Server for RunningProcess {
         self.memory_bytes
             .iter()
             .map(|bytes| format!("{}: the memory limit of {bytes} bytes is not enforced on processes", self.name))
+            .chain(self.fewer_files.clone())
             .collect()
     }
 

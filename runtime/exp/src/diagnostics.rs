@@ -55,7 +55,7 @@ impl miette::SourceCode for Indexed {
         }
         let line_of = |offset: usize| self.starts.partition_point(|&line| line <= offset).saturating_sub(1);
         let first = line_of(start).saturating_sub(before);
-        let last = line_of(end.saturating_sub(usize::from(span.len() > 0))) + after;
+        let last = line_of(end.saturating_sub(usize::from(!span.is_empty()))) + after;
         let from = self.starts[first];
         let to = self.starts.get(last + 1).copied().unwrap_or(self.text.len());
         let lines = self.starts.len().min(last + 1) - first;

@@ -50,6 +50,12 @@ impl Docker {
             full_name: name,
             id: made.id,
             pid: 0,
+            fewer_files: engine_limit().filter(|limit| *limit < spec.open_files).map(|limit| {
+                format!(
+                    "{}: {limit} open files instead of {}, the Docker Engine's own limit",
+                    spec.name, spec.open_files
+                )
+            }),
             exit: None,
             removed: false,
         })
@@ -172,6 +178,8 @@ pub struct Container {
     full_name: String,
     pub(super) id: String,
     pid: u32,
+    /// Set where it has fewer open files than was asked for.
+    fewer_files: Option<String>,
     exit: Option<Exit>,
     removed: bool,
 }
@@ -263,6 +271,10 @@ impl Server for Container {
             self.inspect()?;
         }
         Ok(self.exit)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.fewer_files.iter().cloned().collect()
     }
 
     fn logs(&self, last: usize) -> Vec<String> {

@@ -90,12 +90,14 @@ async fn measure_load(
     };
     stage(run, id, Stage::Starting, Duration::from_secs(1))?;
     let mut candidate = serve::candidate(run, &levels, database.as_deref()).await?;
+    facts.findings.extend(candidate.notes());
     let measured = measure_window(run, id, load, &levels, database.as_deref(), &mut candidate, &mut facts).await;
     stage(run, id, Stage::Checking, Duration::from_secs(1))?;
     let measured = match measured {
         // A candidate that died explains what the generator met.
         Err(error) => Err(candidate.explain(error)),
-        Ok(()) => Ok(()),
+        // A generator whose candidate has died still gives its account: every request refused.
+        Ok(()) => candidate.death("it had ended before it was stopped").map_or(Ok(()), Err),
     };
     candidate.stop().await;
     measured?;

@@ -39,6 +39,11 @@ impl Served {
         let _ = tokio::task::spawn_blocking(move || server.stop()).await;
     }
 
+    /// What the backend could not do as asked, as findings.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = journal::Finding> {
+        self.server.notes().into_iter().map(|why| journal::Finding { what: "limits".to_owned(), why })
+    }
+
     /// The last lines of its log.
     pub(crate) fn logs(&self) -> Vec<String> {
         self.server.logs(LOG_LINES)
@@ -49,15 +54,18 @@ impl Served {
         if error.class == crate::error::Class::Interrupted {
             return error;
         }
-        match self.server.exited() {
-            Ok(Some(exit)) => StepError::step(
-                format!("{} died: {exit}", self.server.name()),
-                format!("noticed because {}", error.failure.what),
-                "its log says more; raise its memory limit if it was killed there",
-            )
-            .with_log(self.logs()),
-            _ => error,
-        }
+        self.death(&error.failure.what).unwrap_or(error)
+    }
+
+    /// The error of a server that has ended by itself, with its last words; `None` while it runs.
+    pub(crate) fn death(&mut self, noticed: &str) -> Option<StepError> {
+        let Ok(Some(exit)) = self.server.exited() else { return None };
+        let error = StepError::step(
+            format!("{} died: {exit}", self.server.name()),
+            format!("noticed because {noticed}"),
+            "its log says more; raise its memory limit if it was killed there",
+        );
+        Some(error.with_log(self.logs()))
     }
 }
 

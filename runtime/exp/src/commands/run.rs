@@ -20,6 +20,14 @@ use crate::view::Screen;
 
 /// Runs the study and writes its report.
 pub fn run(arguments: &Run, colours: Colours) -> Exit {
+    // First of all: what a running study occupies would otherwise be told as mistakes of this one.
+    let lock = match HostLock::take(&format!("exp run {}, pid {}", arguments.file.display(), std::process::id())) {
+        Ok(lock) => lock,
+        Err(why) => {
+            terminal::error(&why, "", "wait for it, or end it with Ctrl-C; then run the same command", colours);
+            return Exit::Environment;
+        }
+    };
     let opened =
         Study::open(&arguments.file, &arguments.selection, true, colours).and_then(|study| study.into_plan(colours));
     let (study, plan) = match opened {
@@ -35,13 +43,6 @@ pub fn run(arguments: &Run, colours: Colours) -> Exit {
                 "free some memory or file handles",
                 colours,
             );
-            return Exit::Environment;
-        }
-    };
-    let lock = match HostLock::take(&format!("study {}, pid {}", plan.study, std::process::id())) {
-        Ok(lock) => lock,
-        Err(why) => {
-            terminal::error(&why, "", "wait for it, or end it with Ctrl-C; then run the same command", colours);
             return Exit::Environment;
         }
     };
@@ -144,7 +145,10 @@ fn conclude(
             terminal::error(&why, "the report could not be written", &format!("exp report {shown}"), colours);
             return match result {
                 Ok(()) => Exit::Environment,
-                Err(error) => Exit::from(error.class),
+                Err(error) => {
+                    terminal::failure(&error.failure, colours);
+                    Exit::from(error.class)
+                }
             };
         }
     };
