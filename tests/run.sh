@@ -11,6 +11,7 @@ want nginx nginx-light
 want php php-cli
 want openssl openssl
 want curl curl
+want jq jq
 want cc build-essential
 [ -n "$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" ] || need+=(postgresql)
 [ -n "$(ls /usr/lib/postgresql/*/bin/pgbench 2>/dev/null)" ] || need+=(postgresql-contrib)
@@ -38,5 +39,5 @@ say "base image"
 bash experiments/base-image.sh
 
 say "tests (after $((SECONDS - began)) s)"
-cargo test --workspace --locked "$@"
+cargo test --workspace --locked --no-fail-fast "$@"
 say "passed in $((SECONDS - began)) s"

@@ -116,27 +116,56 @@ fn some_libraries_have_one_importing_crate() {
     }
 }
 
+/// Clippy's word on a crate, with the bans of `lang/clippy.toml`.
+fn clippy(directory: &Path, arguments: &[&str]) -> (bool, String) {
+    let output = Command::new(env!("CARGO"))
+        .arg("clippy")
+        .args(arguments)
+        .args(["--offline", "--", "-D", "warnings"])
+        .current_dir(directory)
+        .env("CLIPPY_CONF_DIR", root().join("lang"))
+        .output()
+        .expect("cargo clippy runs");
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
 #[test]
-fn the_language_refuses_io_even_where_somebody_tries() {
-    let bans = std::fs::read_to_string(root().join("lang/clippy.toml")).expect("the bans");
-    for banned in [
-        "std::fs::File",
-        "std::fs::read_to_string",
-        "std::net::TcpStream",
-        "std::process::Command",
-        "std::env::var",
-        "std::time::Instant",
-        "std::println",
-    ] {
-        assert!(bans.contains(&format!("\"{banned}\"")), "lang/clippy.toml does not ban {banned}");
-    }
-    // Clippy holds the bans; this holds that nobody switched them off outside of tests.
+fn the_language_does_no_io() {
+    let (clean, complaints) = clippy(&root(), &["-p", "plan", "-p", "syntax", "-p", "analysis", "--lib"]);
+    assert!(clean, "{complaints}");
+    // Nobody switched the bans off outside of tests.
     for place in ["lang/plan/src", "lang/syntax/src", "lang/analysis/src"] {
         for file in rust_files(&root().join(place)) {
             let text = std::fs::read_to_string(&file).expect("a source file");
             assert!(!text.contains("disallowed_"), "{} switches a ban off", file.display());
         }
     }
+}
+
+#[test]
+fn a_crate_that_tries_io_is_refused() {
+    let place = tests::Place::new("io");
+    place.write("Cargo.toml", "[package]\nname = \"tries\"\nedition = \"2024\"\n[workspace]\n");
+    let attempts = [
+        (
+            "std::fs::read_to_string",
+            "pub fn f() -> String { std::fs::read_to_string(\"/etc/hostname\").unwrap_or_default() }",
+        ),
+        ("std::fs::File", "pub fn f() -> bool { std::fs::File::open(\"/etc/hostname\").is_ok() }"),
+        ("std::net::TcpStream", "pub fn f() -> bool { std::net::TcpStream::connect(\"127.0.0.1:1\").is_ok() }"),
+        ("std::process::Command", "pub fn f() -> std::process::Command { std::process::Command::new(\"true\") }"),
+        ("std::env::var", "pub fn f() -> bool { std::env::var(\"HOME\").is_ok() }"),
+        ("std::time::Instant", "pub fn f() -> std::time::Instant { std::time::Instant::now() }"),
+        ("std::println", "pub fn f() { println!(\"x\") }"),
+    ];
+    for (banned, code) in attempts {
+        place.write("src/lib.rs", &format!("//! Tries.\n{code}\n"));
+        let (clean, complaints) = clippy(place.path(), &["--lib"]);
+        assert!(!clean && complaints.contains(banned), "{banned} is not refused:\n{complaints}");
+    }
+    place.write("src/lib.rs", "//! Honest.\npub fn f() -> u32 { 7 }\n");
+    let (clean, complaints) = clippy(place.path(), &["--lib"]);
+    assert!(clean, "{complaints}");
 }
 
 #[test]

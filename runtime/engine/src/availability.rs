@@ -63,10 +63,15 @@ async fn on_docker(candidate: &Candidate, docker: Docker, root: &Path) -> Result
     match looked {
         Ok(()) => Ok(None),
         Err(error) if error.class == Class::Environment => {
-            Ok(Some((format!("{} ({})", error.failure.what, error.failure.why), error.failure.next)))
+            Ok(Some((format!("{} ({})", error.failure.what, root_cause(&error.failure.why)), error.failure.next)))
         }
         Err(error) => Err(error),
     }
+}
+
+/// The last link of a chain of causes, as engines write them: `Get …: dial tcp: lookup …: no such host`.
+fn root_cause(why: &str) -> &str {
+    why.rsplit(": ").next().map(str::trim).filter(|cause| !cause.is_empty()).unwrap_or(why)
 }
 
 fn as_process(candidate: &Candidate, root: &Path) -> Result<Problem, StepError> {
@@ -114,7 +119,14 @@ fn base_images(dockerfile: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::base_images;
+    use super::{base_images, root_cause};
+
+    #[test]
+    fn of_a_chain_of_causes_the_last_is_told() {
+        assert_eq!(root_cause("Get \"https://x/v2/\": dial tcp: lookup x: no such host"), "no such host");
+        assert_eq!(root_cause("pull access denied"), "pull access denied");
+        assert_eq!(root_cause("odd: "), "odd: ");
+    }
 
     #[test]
     fn bases_are_found_and_stages_are_not() {

@@ -20,7 +20,15 @@ use crate::view::Screen;
 
 /// Runs the study and writes its report.
 pub fn run(arguments: &Run, colours: Colours) -> Exit {
-    // First of all: what a running study occupies would otherwise be told as mistakes of this one.
+    // What is wrong with the study itself is told whoever runs. What another run occupies is told as that run, not as
+    // mistakes of this study: so the host is taken before ports are looked at.
+    match Study::open(&arguments.file, &arguments.selection, false, colours) {
+        Ok(study) if study.analysed.has_errors() => {
+            return study.into_plan(colours).err().unwrap_or(Exit::Invalid);
+        }
+        Ok(_) => {}
+        Err(exit) => return exit,
+    }
     let lock = match HostLock::take(&format!("exp run {}, pid {}", arguments.file.display(), std::process::id())) {
         Ok(lock) => lock,
         Err(why) => {
