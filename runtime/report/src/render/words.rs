@@ -66,7 +66,7 @@ pub fn level(factor: &str, level: &str) -> String {
 }
 
 /// A figure's value for people: `4,120/s`, `≥ 4,120/s`, `221 µs at quiet pace`,
-/// `not determined (seen 3,900–4,420/s, 6 repetitions)`, or `not measured`.
+/// `not determined (seen 3,900–4,420/s, 6 repetitions)`, `not determined`, or `not measured`.
 pub fn figure_value(figure: &Figure) -> String {
     let pace = if figure.metric == Metric::PacedCpuPerRequest { " at quiet pace" } else { "" };
     match figure.value {
@@ -80,6 +80,8 @@ pub fn figure_value(figure: &Figure) -> String {
                 range(figure.metric, seen.min, seen.max),
                 counted(seen.n.into(), "repetition", "repetitions")
             ),
+            // Measured, and nothing came of it that could be shown: no rate of a grid was carried.
+            _ if figure.valid + figure.void > 0 => "not determined".to_owned(),
             _ => "not measured".to_owned(),
         },
     }
