@@ -183,6 +183,11 @@ codes! {
         bad "factor big 1 2 3 4 5 6 7 8 9 10 11 12\nfactor b 1 2 3 4 5 6 7 8 9 10 11 12\nfactor c 1 2 3 4 5 6 7 8 9 10 11 12\nfactor d 1 2 3 4 5 6 7 8 9 10 11 12\nfactor e 1 2 3 4 5 6 7 8 9 10 11 12\nfactor f 1 2 3 4 5 6 7 8 9 10 11 12\nphase wide like=saturation { over candidate cores big b c d e f }"
         good "phase sweep like=saturation { over candidate cores }"
 
+    TOOL_CANNOT "E0520" "tool-cannot" Error
+        "The tool that is to send the load (`load with=`) can't send it, or can't account for what a gate or condition needs."
+        bad r#"phase sweep like=saturation { over candidate cores; load with=vegeta }"#
+        good r#"phase sweep like=saturation { over candidate cores; load with=exp }"#
+
     CYCLE "E0601" "cycle" Error
         "Phases (or definitions) read each other in a circle, so none of them can be the first."
         bad r#"phase sweep like=saturation { over candidate cores; gate generator-probe of=ceiling.throughput }"#

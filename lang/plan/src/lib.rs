@@ -16,6 +16,7 @@ pub mod phase;
 pub mod report;
 pub mod subject;
 pub mod text;
+pub mod tool;
 pub mod workload;
 
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,7 @@ pub use subject::{
     Ready, Role, SqlFile, Table, Token,
 };
 pub use text::{Piece, Text};
+pub use tool::{Account, Tool};
 pub use workload::{
     BodyCheck, ContractCase, Expect, HeaderCheck, JsonTest, JsonType, Parameter, ParameterKind, Request, Stream,
     Workload,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::Gate;
 use crate::hash::ContentHash;
+use crate::tool::Tool;
 
 /// A set of cells measured by one procedure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -89,6 +90,9 @@ pub struct LoadProcedure {
     pub warm_up_ns: u64,
     /// An answer that takes longer has timed out, in nanoseconds.
     pub timeout_ns: u64,
+    /// What sends it.
+    #[serde(default, skip_serializing_if = "Tool::is_own")]
+    pub with: Tool,
 }
 
 /// The rate of an open loop.

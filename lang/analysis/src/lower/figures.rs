@@ -13,13 +13,13 @@ pub fn produces(phase: &Phase, metric: Metric, has_database: bool) -> bool {
         (
             Procedure::Load(_),
             Metric::CorrectedP50 | Metric::CorrectedP99 | Metric::CorrectedP999 | Metric::Achieved,
-        ) => open,
+        ) => open && matches!(&phase.procedure, Procedure::Load(load) if super::tool::accounts_for(load, metric)),
         (Procedure::Load(_), Metric::Carried) => !phase.carried.is_empty(),
         (Procedure::Load(_), Metric::Choice) => phase.choose.is_some(),
         (Procedure::Load(_), Metric::Database | Metric::DatabaseCoresUsed | Metric::DatabaseCpuPerRequest) => {
             has_database
         }
-        (Procedure::Load(_), _) => true,
+        (Procedure::Load(load), _) => super::tool::accounts_for(load, metric),
     }
 }
 

@@ -10,6 +10,7 @@ mod procedure;
 mod publish;
 mod random;
 pub mod subject;
+mod tool;
 pub mod workload;
 
 use std::collections::BTreeSet;
@@ -86,6 +87,9 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
         let lowered = phase::phase(item, &around, if doubtful { &mut unheard } else { problems });
         if doubtful || problems.count() > before {
             faulty.0.insert(item.key.clone());
+        }
+        if let (Some(phase), false) = (&lowered, doubtful) {
+            tool::check(item, phase, &plan.workloads, problems);
         }
         phases.extend(lowered.map(|phase| (item, phase)));
     }
@@ -381,7 +385,10 @@ pub fn check_figure(
     let known: Vec<&str> = figures::produced(source, has_database).map(|metric| metric.name()).collect();
     problems.push(
         problem(&codes::NEVER_MEASURED, at, format!("phase `{}` never measures `{}`", of.phase, of.metric.name()))
-            .help(format!("it measures {}", names::listed(known))),
+            .help(match tool::why_missing(source, of.metric) {
+                Some(why) => format!("{why}; it measures {}", names::listed(known)),
+                None => format!("it measures {}", names::listed(known)),
+            }),
     );
     false
 }

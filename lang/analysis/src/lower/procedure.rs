@@ -1,6 +1,6 @@
 //! Lowering of procedures: the load that a candidate gets, or pgbench.
 
-use plan::{LoadProcedure, PgbenchProcedure, Procedure, Rate};
+use plan::{LoadProcedure, PgbenchProcedure, Procedure, Rate, Tool};
 
 use super::phase::{Around, count, own};
 use super::subject::sql_file;
@@ -112,6 +112,7 @@ fn lower_load(item: &Item, load: &Item, around: &Around<'_>, problems: &mut Prob
         window_ns,
         warm_up_ns: load.duration("warm-up").unwrap_or(10_000_000_000).unsigned_abs(),
         timeout_ns: load.duration("timeout").unwrap_or(10_000_000_000).unsigned_abs(),
+        with: load.text("with").and_then(Tool::from_name).unwrap_or_default(),
     })
 }
 

@@ -83,6 +83,19 @@ pub static LOAD: NodeSpec = NodeSpec {
         setting("for", Type::Duration, "\"20s\"", "The window.").required(),
         setting("warm-up", Type::Duration, "\"10s\"", "Load before the window.").default("10s"),
         setting("timeout", Type::Duration, "\"10s\"", "An answer that takes longer has timed out.").default("10s"),
+        setting(
+            "with",
+            Type::Word(&[
+                word("exp", "Our own generator: every answer validated, every request accounted for."),
+                word("wrk", "wrk: closed loop, one stream; statuses and service times only."),
+                word("oha", "oha: one stream; statuses, percentiles of service (closed) or of its own correction (open), ttfb."),
+                word("vegeta", "vegeta: open loop, one stream; statuses and service times only."),
+                word("h2load", "h2load: one stream; statuses and service times only; an open loop is a rate per connection."),
+            ]),
+            "wrk",
+            "What sends the load. What another tool can't account for is said in the report; a gate or figure that needs it is refused.",
+        )
+        .default("exp"),
     ],
     ..NODE
 };

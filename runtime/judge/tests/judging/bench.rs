@@ -89,6 +89,7 @@ pub fn phase(name: &str, axes: Vec<Axis>, rate: Option<Rate>, valid: u32, at_mos
             window_ns: WINDOW_NS,
             warm_up_ns: 0,
             timeout_ns: 1_000_000_000,
+            with: plan::Tool::Exp,
         }),
         cells: cells(name, &axes),
         axes,

@@ -304,6 +304,7 @@ fn phases(shape: &Shape) -> Vec<Phase> {
         window_ns: shape.window_s * second,
         warm_up_ns: if shape.window_s > 5 { 10 * second } else { second },
         timeout_ns: 10 * second,
+        with: plan::Tool::Exp,
     });
     let saturation = vec![
         Gate::Census,
@@ -384,6 +385,7 @@ fn phases(shape: &Shape) -> Vec<Phase> {
                 window_ns: shape.window_s * second,
                 warm_up_ns: second,
                 timeout_ns: 10 * second,
+                with: plan::Tool::Exp,
             }),
             axes: vec![candidates, cores, rates],
             repeat: (3, 6),
