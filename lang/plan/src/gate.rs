@@ -21,6 +21,13 @@ pub enum Gate {
         /// What the probe's rate is set from before the repetition.
         of: MetricRef,
     },
+    /// The generator was not the bottleneck: its busiest thread had time to spare, and answers did not wait for it to read them.
+    GeneratorBottleneck {
+        /// Largest accepted utilisation of a thread, 0–1.
+        busy: f64,
+        /// Largest accepted median of the receive queue, as a share of the median service time, 0–1.
+        receive_queue: f64,
+    },
     /// CPU per request ≤ (1 + `rise`) × the cell's lowest.
     ServiceDemand {
         /// Ratio, such as 0.06.
@@ -75,6 +82,12 @@ pub enum Gate {
 }
 
 impl Gate {
+    /// From this utilisation of a thread on, the generator was the bottleneck, unless a gate says otherwise.
+    pub const GENERATOR_BUSY: f64 = 0.85;
+    /// From this share of the median service time on that answers waited for the generator to read them (median), it was the
+    /// bottleneck, unless a gate says otherwise.
+    pub const RECEIVE_QUEUE: f64 = 0.10;
+
     /// The gate's name in the language and the report.
     pub fn name(&self) -> &'static str {
         match self {
@@ -82,6 +95,7 @@ impl Gate {
             Self::Counters => "counters",
             Self::Rows => "rows",
             Self::GeneratorProbe { .. } => "generator-probe",
+            Self::GeneratorBottleneck { .. } => "generator-bottleneck",
             Self::ServiceDemand { .. } => "service-demand",
             Self::Saturation { .. } => "saturation",
             Self::Pace { .. } => "pace",

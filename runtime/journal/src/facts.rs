@@ -93,6 +93,10 @@ pub struct LoadFacts {
     pub slice_ns: u64,
     /// One account per stream, in the workload's order.
     pub streams: Vec<StreamFacts>,
+    /// Times of more than 10 ms within the window in which requests were in flight, the generator was there and nothing came: the
+    /// target's own stillness. What the generator was away of them is taken out.
+    #[serde(default)]
+    pub silences: Vec<Stall>,
     /// The generator's own state across the window.
     pub generator: GeneratorFacts,
 }
@@ -290,6 +294,65 @@ pub struct GeneratorFacts {
     pub involuntary_switches: Option<u64>,
     /// Most slots that were due and not yet sent at one time.
     pub max_backlog: u64,
+    /// Each thread by itself.
+    #[serde(default)]
+    pub by_thread: Vec<ThreadFacts>,
+    /// How long answers waited to be read; `None` where no answer was timed.
+    #[serde(default)]
+    pub receive: Option<ReceiveFacts>,
+    /// Time that the hypervisor took from the generator's CPUs (all CPUs where it is not pinned), ns; `None` where the host doesn't tell.
+    #[serde(default)]
+    pub steal_ns: Option<u64>,
+}
+
+impl GeneratorFacts {
+    /// Utilisation of the busiest thread, 0–1: (CPU time − polling) ÷ window. `None` where a thread's CPU time could not be read,
+    /// or nothing is known of any thread.
+    pub fn busiest(&self, window_ns: u64) -> Option<f64> {
+        if window_ns == 0 {
+            return None;
+        }
+        let of =
+            |thread: &ThreadFacts| Some(thread.cpu_ns?.saturating_sub(thread.polling_ns) as f64 / window_ns as f64);
+        let threads = self.by_thread.iter().map(of).collect::<Option<Vec<f64>>>()?;
+        threads.into_iter().reduce(f64::max)
+    }
+}
+
+/// One generating thread across the window.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ThreadFacts {
+    /// The CPU that it was pinned to.
+    pub cpu: Option<u32>,
+    /// Its CPU time, ns; `None` where it could not be read.
+    pub cpu_ns: Option<u64>,
+    /// Time in which it polled and found nothing to do, ns. It counts as CPU time and is none that the load needed: an open loop polls
+    /// shortly before each slot.
+    pub polling_ns: u64,
+    /// Times that it was taken off its CPU though it could run.
+    pub involuntary_switches: Option<u64>,
+}
+
+/// How long answers waited in the kernel until the generator read them, by the kernel's receive timestamps (SO_TIMESTAMPNS): the part
+/// of the service time that is the generator's own.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ReceiveFacts {
+    /// Connections whose answers were timed.
+    pub connections: u32,
+    /// Arrival at the kernel → read, of the last piece of each expected answer on these connections, ns.
+    pub queue: Histogram,
+    /// Request sent → last byte of the same answers, ns.
+    pub service: Histogram,
+}
+
+impl ReceiveFacts {
+    /// Median of the queue ÷ median of the service time of the same answers; `None` where nothing was timed.
+    pub fn share_of_service(&self) -> Option<f64> {
+        let service = self.service.quantile_ns(0.5).filter(|ns| *ns > 0)?;
+        Some(self.queue.quantile_ns(0.5)? as f64 / service as f64)
+    }
 }
 
 /// A time in which something did not run.

@@ -7,7 +7,7 @@ use crate::estimate::{ROUNDING, estimate, estimator_of, formula, seen, too_few};
 use crate::evidence::Evidence;
 use crate::judgement::{Figure, JudgedRepetition, Outcome};
 use crate::mapping::cell_levels;
-use crate::remarks::CHECKPOINT;
+use crate::remarks::{BOTTLENECK, CHECKPOINT};
 use crate::{carried, paced};
 
 /// Every figure of the plan, by phase, then cell, then metric.
@@ -162,12 +162,14 @@ fn one(
     figure.outcome = estimated.outcome;
     figure.notes.extend(estimated.notes);
     figure.not_reproduced = estimated.not_reproduced;
-    let checkpoints = with_value
-        .iter()
-        .filter(|(_, repetition)| repetition.remarks.iter().any(|remark| remark.starts_with(CHECKPOINT)))
-        .count();
-    if checkpoints > 0 {
-        figure.notes.push(format!("{CHECKPOINT} of {checkpoints} of the {} repetitions", values.len()));
+    let remarked = |how: &str| {
+        with_value.iter().filter(|(_, one)| one.remarks.iter().any(|remark| remark.starts_with(how))).count()
+    };
+    for (what, of) in [(CHECKPOINT, "of"), (BOTTLENECK, "in")] {
+        let times = remarked(what);
+        if times > 0 {
+            figure.notes.push(format!("{what} {of} {times} of the {} repetitions", values.len()));
+        }
     }
     if metric == Metric::PacedCpuPerRequest
         && let Some(why) = paced::contradiction(&with_value)

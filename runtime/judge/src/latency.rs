@@ -17,6 +17,8 @@ pub(crate) struct Latency {
     pub ttfb: Option<Summary>,
     pub corrected: Option<Summary>,
     pub send_lag: Option<Summary>,
+    /// How long answers waited for the generator to read them, and the service time of the same answers.
+    pub receive: Option<(Summary, Summary)>,
 }
 
 /// What is read from a merged histogram.
@@ -37,13 +39,22 @@ impl Latency {
             ttfb: merged(load.streams.iter().map(|stream| Some(&stream.ttfb))),
             corrected: merged(load.streams.iter().map(|stream| stream.corrected.as_ref())),
             send_lag: merged(load.streams.iter().map(|stream| stream.send_lag.as_ref())),
+            receive: load.generator.receive.as_ref().and_then(|receive| {
+                let one = |histogram| merged(std::iter::once(Some(histogram)));
+                one(&receive.queue).zip(one(&receive.service))
+            }),
         };
+        if let Some(receive) = &mut load.generator.receive {
+            receive.queue = Histogram::default();
+            receive.service = Histogram::default();
+        }
         for stream in &mut load.streams {
             stream.service = Histogram::default();
             stream.ttfb = Histogram::default();
             stream.failed = Histogram::default();
             stream.corrected = None;
             stream.send_lag = None;
+            stream.own_lag = None;
         }
         latency
     }
@@ -66,6 +77,11 @@ impl Summary {
     /// The 99.9th percentile in ms; see [`Summary::p50_ms`].
     pub fn p999_ms(summary: Option<&Self>) -> Result<f64, String> {
         percentile(summary, 0.999, |summary| summary.p999_ns)
+    }
+
+    /// The median in ns, however few values there are; `None` of none.
+    pub fn any_p50_ns(&self) -> Option<u64> {
+        self.p50_ns
     }
 
     /// The 99th percentile in ns, however few values there are; `None` of none.

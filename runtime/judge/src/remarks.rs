@@ -2,14 +2,17 @@
 
 use plan::{Metric, Procedure};
 
-use crate::gate::Context;
-use crate::words::{count, number};
+use crate::gate::{Context, bottleneck_remark};
+use crate::words::{count, ms, number};
 
 /// Processes outside the study that use less of a core are not worth a word.
 const FOREIGN_CORES: f64 = 0.05;
 
 /// How the remark on a checkpoint begins; figures count these.
 pub(crate) const CHECKPOINT: &str = "a checkpoint ran within the window";
+
+/// How the remark on a generator that was the bottleneck begins; figures count these.
+pub(crate) const BOTTLENECK: &str = "the generator was the bottleneck";
 
 /// From this ratio of corrected to service p99 on, a latency is a backlog and not the time of an answer.
 const CLIFF: f64 = 3.0;
@@ -38,8 +41,28 @@ pub(crate) fn remarks(context: &Context<'_>) -> Vec<String> {
         }
     }
     remarks.extend(cliff(context));
+    remarks.extend(bottleneck_remark(context));
+    remarks.extend(silence(context));
     remarks.extend(facts.findings.iter().map(|finding| format!("{}: {}", finding.what, finding.why)));
     remarks
+}
+
+/// A stillness of the target this many times its median service time is no slow answer.
+const STILL: u64 = 5;
+
+/// The longest time in which the target brought nothing though requests were in flight: its own doing, since what the generator was
+/// away of it is taken out.
+fn silence(context: &Context<'_>) -> Option<String> {
+    let load = context.facts.load.as_ref()?;
+    let median = context.latency.service?.any_p50_ns()?;
+    let longest = load.silences.iter().max_by_key(|silence| silence.for_ns)?;
+    (longest.for_ns > median.saturating_mul(STILL)).then(|| {
+        format!(
+            "the candidate stood still for {}, {} s into the window: requests were in flight, the generator was there, and nothing came",
+            ms(longest.for_ns as f64),
+            number(longest.at_ns.saturating_sub(context.facts.window.start_ns) as f64 / 1e9)
+        )
+    })
 }
 
 /// Names a corrected latency that comes from a backlog while the whole rate was delivered and every answer was quick.

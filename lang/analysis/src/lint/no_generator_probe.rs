@@ -20,7 +20,10 @@ pub const LINT: Lint = Lint {
 fn check(look: &Look<'_>, findings: &mut Findings) {
     for (phase, item) in look.phases().filter(|(phase, _)| is_closed(phase)) {
         let published = look.reports(&phase.name, |metric| matches!(metric, Metric::Throughput));
-        let probed = phase.gates.iter().any(|gate| matches!(gate, Gate::GeneratorProbe { .. }));
+        let probed = phase
+            .gates
+            .iter()
+            .any(|gate| matches!(gate, Gate::GeneratorProbe { .. } | Gate::GeneratorBottleneck { .. }));
         if published && !probed {
             findings
                 .add(
@@ -31,7 +34,9 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                         phase.name
                     ),
                 )
-                .help("write `gate generator-probe of=PHASE.throughput`, with an earlier phase's throughput");
+                .help(
+                    "write `gate generator-probe of=PHASE.throughput`, with an earlier phase's throughput, or `gate generator-bottleneck`",
+                );
         }
     }
 }

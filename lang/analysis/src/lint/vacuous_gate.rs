@@ -22,6 +22,9 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                 Gate::GeneratorProbe { at, .. } if *at <= 1.0 => {
                     ("at", format!("the probe passes at {} of the rate that it is to vouch for", as_percent(*at)))
                 }
+                Gate::GeneratorBottleneck { busy, receive_queue } if *busy >= 1.0 && *receive_queue >= 1.0 => {
+                    ("busy", "the generator may be busy all the time, and be all that is measured".to_owned())
+                }
                 Gate::ServiceDemand { rise } if *rise >= 1.0 => {
                     ("rise", format!("CPU per request may rise by {}", as_percent(*rise)))
                 }

@@ -165,6 +165,9 @@ fn lower_gate(item: &Item, around: &Around<'_>, problems: &mut Problems) -> Opti
             }
             Gate::GeneratorProbe { at: ratio("at")?, of: figure(item.setting("of"))? }
         }
+        "generator-bottleneck" => {
+            Gate::GeneratorBottleneck { busy: ratio("busy")?, receive_queue: ratio("receive-queue")? }
+        }
         "service-demand" => Gate::ServiceDemand { rise: ratio("rise")? },
         "saturation" => Gate::Saturation { drop: ratio("drop")? },
         "pace" => Gate::Pace { quiet_share: ratio("quiet-share")? },
@@ -214,8 +217,14 @@ fn loops(item: &Item, phase: &Phase, problems: &mut Problems) {
     if !closed && let Some(gate) = item.keyed("gate", "littles-law") {
         refuse(gate, "gate littles-law", "a closed loop");
     }
-    if !is_load && let Some(gate) = item.keyed("gate", "generator-probe") {
-        refuse(gate, "gate generator-probe", "a load");
+    if !is_load {
+        for (name, written) in
+            [("generator-probe", "gate generator-probe"), ("generator-bottleneck", "gate generator-bottleneck")]
+        {
+            if let Some(gate) = item.keyed("gate", name) {
+                refuse(gate, written, "a load");
+            }
+        }
     }
     // A bound is a bound over rates, between those that were carried and those that were not.
     if open && let Some(publish) = item.child("publish") {

@@ -178,6 +178,21 @@ pub static GATE: NodeSpec = NodeSpec {
             rest: None,
         },
         Variant {
+            name: "generator-bottleneck",
+            doc: "The generator was not the bottleneck: its busiest thread had time to spare, and answers did not wait for it.",
+            settings: &[
+                setting("busy", Type::Percent(1.0), "\"85%\"", "Largest accepted utilisation of a thread.").default("85%"),
+                setting(
+                    "receive-queue",
+                    Type::Percent(1.0),
+                    "\"10%\"",
+                    "Largest accepted time that answers waited to be read (median), as a share of the service time (median).",
+                )
+                .default("10%"),
+            ],
+            rest: None,
+        },
+        Variant {
             name: "service-demand",
             doc: "CPU per request rose by no more than this over the cell's lowest.",
             settings: &[setting("rise", Type::Percent(100.0), "\"6%\"", "Largest accepted rise.").default("6%")],

@@ -109,6 +109,7 @@ fn gates_are_the_plan_s() {
         | plan::Gate::Counters
         | plan::Gate::Rows
         | plan::Gate::GeneratorProbe { .. }
+        | plan::Gate::GeneratorBottleneck { .. }
         | plan::Gate::ServiceDemand { .. }
         | plan::Gate::Saturation { .. }
         | plan::Gate::Pace { .. }
@@ -118,7 +119,7 @@ fn gates_are_the_plan_s() {
         | plan::Gate::LittlesLaw { .. }
         | plan::Gate::Mix { .. }
         | plan::Gate::Clock
-        | plan::Gate::UtilisationLaw { .. } => 14,
+        | plan::Gate::UtilisationLaw { .. } => 15,
     };
     assert_eq!(GATE.variants.len(), count(&plan::Gate::Census));
 }
@@ -128,5 +129,15 @@ fn the_standard_library_is_clean_and_formatted() {
     for (name, text) in analysis::stdlib::FILES {
         let parsed = syntax::parse(Arc::from(*text));
         assert!(parsed.problems.is_empty(), "{name}: {:?}", parsed.problems.first());
+    }
+}
+
+/// What the generator's own summary and the report say without a gate goes by the same thresholds as the gate's defaults.
+#[test]
+fn the_generators_gate_defaults_to_the_thresholds_of_the_plan() {
+    let gate = GATE.variants.iter().find(|variant| variant.name == "generator-bottleneck").expect("the gate");
+    for (name, level) in [("busy", plan::Gate::GENERATOR_BUSY), ("receive-queue", plan::Gate::RECEIVE_QUEUE)] {
+        let default = gate.settings.iter().find(|setting| setting.name == name).and_then(|setting| setting.default);
+        assert_eq!(default.map(analysis::value::units::percent), Some(Ok(level)), "{name}");
     }
 }

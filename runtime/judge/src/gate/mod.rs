@@ -3,6 +3,7 @@
 //! A gate gives an outcome for every repetition, with the values that decided, passed or not. Missing data fails.
 
 mod answers;
+mod bottleneck;
 mod counters;
 mod generator;
 mod host;
@@ -17,6 +18,7 @@ use crate::evidence::Evidence;
 use crate::judgement::{ConditionOutcome, CpuPace, GateKind, GateOutcome, GateValue, QuietTime};
 use crate::latency::Latency;
 
+pub(crate) use bottleneck::remark as bottleneck_remark;
 pub(crate) use generator::limited_by;
 pub(crate) use relative::apply as apply_relative;
 
@@ -88,6 +90,7 @@ pub(crate) fn absolute(gate: &Gate, context: &Context<'_>) -> Option<GateOutcome
         Gate::Steal { max } => host::steal(context, *max),
         Gate::Stalls { over_ns, budget, quantile } => host::stalls(context, *over_ns, *budget, *quantile),
         Gate::GeneratorProbe { at, .. } => generator::probe(context, *at),
+        Gate::GeneratorBottleneck { busy, receive_queue } => bottleneck::gate(context, *busy, *receive_queue),
         Gate::SendLag { p99_ns } => generator::send_lag(context, *p99_ns),
         Gate::LittlesLaw { tolerance } => generator::littles_law(context, *tolerance),
         Gate::ServiceDemand { .. } | Gate::Saturation { .. } => return None,

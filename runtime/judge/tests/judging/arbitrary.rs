@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use journal::{
     Census, CounterReading, Counters, CpuTimes, Event, Histogram, LoadFacts, PaceFacts, PgbenchFacts, ProbeFacts,
-    RepetitionFacts, RowFacts, Stall, StreamFacts, WindowFacts,
+    ReceiveFacts, RepetitionFacts, RowFacts, Stall, StreamFacts, ThreadFacts, WindowFacts,
 };
 use judge::{Evidence, Judgement, Outcome, judge, levels, probe_target, wanted};
 use proptest::prelude::*;
@@ -145,13 +145,30 @@ fn load() -> BoxedStrategy<Option<LoadFacts>> {
         (stream("read"), stream("write")).prop_map(|(read, write)| vec![read, write]),
         stream("read").prop_map(|read| vec![read]),
     ];
-    let generator = (proptest::option::of(count()), 0..2u32, stalls());
+    let receive =
+        (histogram(), histogram()).prop_map(|(queue, service)| ReceiveFacts { connections: 1, queue, service });
+    let thread = (proptest::option::of(count()), count()).prop_map(|(cpu_ns, polling_ns)| ThreadFacts {
+        cpu_ns,
+        polling_ns,
+        ..ThreadFacts::default()
+    });
+    let threads = proptest::collection::vec(thread, 0..3);
+    let own = (proptest::option::of(receive), threads);
+    let generator = (proptest::option::of(count()), 0..2u32, stalls(), own, stalls());
     proptest::option::of((0..2u32, proptest::option::of(float()), streams, generator).prop_map(
-        |(connections, rate, streams, (cpu_ns, threads, stalls))| LoadFacts {
+        |(connections, rate, streams, (cpu_ns, threads, stalls, (receive, by_thread), silences))| LoadFacts {
             connections: connections * 64,
             rate,
             streams,
-            generator: journal::GeneratorFacts { cpu_ns, threads, stalls, ..journal::GeneratorFacts::default() },
+            silences,
+            generator: journal::GeneratorFacts {
+                cpu_ns,
+                threads,
+                stalls,
+                receive,
+                by_thread,
+                ..journal::GeneratorFacts::default()
+            },
             ..LoadFacts::default()
         },
     ))

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use journal::{
     CaseOutcome, Census, CounterReading, Counters, CpuTimes, Environment, Event, Failure, GeneratorFacts, Histogram,
-    HostFacts, LoadFacts, PaceFacts, PgbenchFacts, ProbeFacts, Record, RepetitionFacts, RepetitionId, RowFacts, RunEnd,
-    RunId, StreamFacts, WindowFacts,
+    HostFacts, LoadFacts, PaceFacts, PgbenchFacts, ProbeFacts, ReceiveFacts, Record, RepetitionFacts, RepetitionId,
+    RowFacts, RunEnd, RunId, StreamFacts, ThreadFacts, WindowFacts,
 };
 use judge::{Evidence, Figure, Judgement, Outcome, judge};
 use plan::{
@@ -115,6 +115,7 @@ pub fn gates() -> Vec<Gate> {
         Gate::Saturation { drop: 0.05 },
         Gate::Pace { quiet_share: 0.9 },
         Gate::Steal { max: 0.01 },
+        Gate::GeneratorBottleneck { busy: Gate::GENERATOR_BUSY, receive_queue: Gate::RECEIVE_QUEUE },
         Gate::LittlesLaw { tolerance: 0.02 },
         Gate::Mix { tolerance: 0.01 },
         Gate::Clock,
@@ -331,7 +332,22 @@ pub fn closed(rate: f64, demand_us: f64) -> RepetitionFacts {
             connections: CONNECTIONS,
             connections_used: CONNECTIONS,
             streams: vec![stream("read"), stream("write")],
-            generator: GeneratorFacts { cpu_ns: Some(WINDOW_NS / 3), threads: 1, ..GeneratorFacts::default() },
+            generator: GeneratorFacts {
+                cpu_ns: Some(WINDOW_NS / 3),
+                threads: 1,
+                by_thread: vec![ThreadFacts {
+                    cpu: Some(3),
+                    cpu_ns: Some(WINDOW_NS / 3),
+                    polling_ns: 0,
+                    involuntary_switches: Some(2),
+                }],
+                receive: Some(ReceiveFacts {
+                    connections: 4,
+                    queue: Histogram::of([latency / 50; 100]),
+                    service: Histogram::of([latency; 100]),
+                }),
+                ..GeneratorFacts::default()
+            },
             ..LoadFacts::default()
         }),
         pgbench: None,

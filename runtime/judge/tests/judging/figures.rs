@@ -238,3 +238,58 @@ fn what_voids_nothing_is_remarked_all_the_same() {
     let throughput = figure(&judgement, "ceiling", Metric::Throughput);
     assert!(throughput.notes.iter().any(|note| note == "a checkpoint ran within the window of 1 of the 2 repetitions"));
 }
+
+/// Without a gate on it the generator's limit voids nothing, and is said; with the gate the gate says it.
+#[test]
+fn a_generator_that_was_the_bottleneck_is_named_where_no_gate_voids_it() {
+    let saturated: fn(&mut journal::RepetitionFacts) = |facts| {
+        facts.load.as_mut().expect("a load").generator.by_thread[0].cpu_ns = Some(crate::bench::WINDOW_NS / 100 * 91);
+    };
+    let waited: fn(&mut journal::RepetitionFacts) = |facts| {
+        let receive = facts.load.as_mut().expect("a load").generator.receive.as_mut().expect("timed answers");
+        receive.queue = journal::Histogram::of([900_000; 100]);
+    };
+    let spoils = [
+        (saturated, "the generator was the bottleneck: a thread of it was busy for 91 % of the window, more than 85 %"),
+        (waited, "the generator was the bottleneck of the latencies: answers lay in the kernel for"),
+    ];
+    for (spoil, says) in spoils {
+        let mut plan = one_cell(2, 2);
+        plan.phases[0].gates.retain(|gate| !matches!(gate, plan::Gate::GeneratorBottleneck { .. }));
+        let mut run = Run::new(plan);
+        run.measure("ceiling", 0, closed(19_000.0, 50.0));
+        let mut facts = closed(19_000.0, 50.0);
+        spoil(&mut facts);
+        run.measure("ceiling", 0, facts);
+        let judgement = run.judge();
+        assert_eq!(judgement.repetitions[0].remarks, [] as [String; 0]);
+        assert!(judgement.repetitions[1].is_valid());
+        let remarks = &judgement.repetitions[1].remarks;
+        assert!(remarks.len() == 1 && remarks[0].starts_with(says), "{remarks:?}");
+        let throughput = figure(&judgement, "ceiling", Metric::Throughput);
+        let note = "the generator was the bottleneck in 1 of the 2 repetitions";
+        assert!(throughput.notes.iter().any(|found| found == note), "{:?}", throughput.notes);
+    }
+}
+
+#[test]
+fn a_candidate_that_stood_still_is_named_and_a_slow_one_is_not() {
+    let mut run = Run::new(one_cell(2, 2));
+    let silence = |for_ns| {
+        let mut facts = closed(19_000.0, 50.0);
+        let at_ns = facts.window.start_ns + 1_500_000_000;
+        facts.load.as_mut().expect("a load").silences = vec![journal::Stall { at_ns, for_ns }];
+        facts
+    };
+    // The median service time is 3.4 ms.
+    run.measure("ceiling", 0, silence(12_000_000));
+    run.measure("ceiling", 0, silence(200_000_000));
+    let judgement = run.judge();
+    assert_eq!(judgement.repetitions[0].remarks, [] as [String; 0]);
+    assert_eq!(
+        judgement.repetitions[1].remarks,
+        [
+            "the candidate stood still for 200 ms, 1.5 s into the window: requests were in flight, the generator was there, and nothing came"
+        ]
+    );
+}

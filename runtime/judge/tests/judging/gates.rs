@@ -258,6 +258,52 @@ const CLOSED: &[Drill] = &[
         |f| *f = closed(17_100.0, 50.0),
     ),
     fires("saturation", "no counter", Disturbed, "cores-used is missing", |f| f.candidate = None),
+    // The generator as the bottleneck.
+    quiet("generator-bottleneck", "clean", |_| {}),
+    quiet("generator-bottleneck", "an open loop polls all the time and has little to do", |f| {
+        let thread = &mut load(f).generator.by_thread[0];
+        (thread.cpu_ns, thread.polling_ns) = (Some(bench::WINDOW_NS), bench::WINDOW_NS / 2);
+    }),
+    fires(
+        "generator-bottleneck",
+        "one of two threads is at its limit",
+        BenchLimited,
+        "the generator was the bottleneck: a thread of it was busy for 93 % of the window, more than 85 %",
+        |f| {
+            let threads = &mut load(f).generator.by_thread;
+            threads.push(threads[0].clone());
+            threads[1].cpu_ns = Some(bench::WINDOW_NS / 100 * 93);
+        },
+    ),
+    fires(
+        "generator-bottleneck",
+        "answers wait for it to read them",
+        BenchLimited,
+        "the generator was the bottleneck of the latencies: answers lay in the kernel for 500 µs",
+        |f| {
+            let receive = load(f).generator.receive.as_mut().expect("timed answers");
+            receive.queue = Histogram::of([500_000; 100]);
+        },
+    ),
+    fires("generator-bottleneck", "a thread's CPU time is missing", BenchLimited, "threads is not known", |f| {
+        load(f).generator.by_thread[0].cpu_ns = None;
+    }),
+    fires("generator-bottleneck", "no thread is known", BenchLimited, "threads is not known", |f| {
+        load(f).generator.by_thread.clear();
+    }),
+    fires("generator-bottleneck", "nothing was timed", BenchLimited, "nobody recorded how long answers waited", |f| {
+        load(f).generator.receive = None;
+    }),
+    fires(
+        "generator-bottleneck",
+        "no answer was timed",
+        BenchLimited,
+        "nobody recorded how long answers waited",
+        |f| {
+            load(f).generator.receive = Some(journal::ReceiveFacts::default());
+        },
+    ),
+    fires("generator-bottleneck", "no account", BenchLimited, "left no account of itself", |f| f.load = None),
     // Little's law.
     quiet("littles-law", "clean", |_| {}),
     fires("littles-law", "latencies that can't be", Wrong, "is 520 % of the 64 connections", |f| {

@@ -269,6 +269,11 @@ pub fn gate(gate: &Gate) -> String {
         Gate::GeneratorProbe { at, of } => {
             format!("{name}: a no-op server carries {} of the rate measured (driven by {of})", percent(*at))
         }
+        Gate::GeneratorBottleneck { busy, receive_queue } => format!(
+            "{name}: its threads at most {} busy, answers wait for it at most {} of the service time (medians)",
+            percent(*busy),
+            percent(*receive_queue)
+        ),
         Gate::ServiceDemand { rise } => {
             format!("{name}: CPU per request at most {} above the cell's lowest", percent(*rise))
         }

@@ -181,6 +181,7 @@ pub fn load(reading: &Reading, levels: BTreeMap<String, String>) -> RepetitionFa
                 stalls: Vec::new(),
                 involuntary_switches: Some(12),
                 max_backlog: 0,
+                ..GeneratorFacts::default()
             },
             streams: streams.to_vec(),
             ..LoadFacts::default()
