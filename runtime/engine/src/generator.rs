@@ -62,7 +62,7 @@ impl Generator {
         match generator.answer(CONNECT_WITHIN, "open its connections").await? {
             Answer::Ready { .. } => Ok(generator),
             Answer::Failed { why } => Err(generator.failed(&why)),
-            Answer::Finished { .. } => Err(generator.failed("it says that it has finished before it began")),
+            other => Err(generator.failed(&format!("it answers {other:?} to its job"))),
         }
     }
 
@@ -71,7 +71,7 @@ impl Generator {
     /// # Errors
     /// When the generator has died.
     pub async fn begin(&mut self, at_ns: u64) -> Result<(), StepError> {
-        self.send(&Order::Start { at_ns }).await
+        self.send(&Order::Start { at_ns, every_ns: 0 }).await
     }
 
     /// Waits for the account of a generator that has begun.
@@ -95,7 +95,7 @@ impl Generator {
                 }
             }
             Answer::Failed { why } => Err(self.failed(&why)),
-            Answer::Ready { .. } => Err(self.failed("it says twice that it is ready")),
+            other => Err(self.failed(&format!("it answers {other:?} to its start"))),
         }
     }
 

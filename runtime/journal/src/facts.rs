@@ -91,6 +91,12 @@ pub struct LoadFacts {
     /// Length of a slice of the window, ns, by which the streams' `progress` counts.
     #[serde(default)]
     pub slice_ns: u64,
+    /// How long the window was, ns, where it ended otherwise than by its time: by a number of requests, or cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ns: Option<u64>,
+    /// Where several generators sent the load together: each one's own account, which the other fields hold the sum of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<PartFacts>,
     /// One account per stream, in the workload's order.
     pub streams: Vec<StreamFacts>,
     /// Times of more than 10 ms within the window in which requests were in flight, the generator was there and nothing came: the
@@ -276,6 +282,30 @@ impl Histogram {
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
     }
+}
+
+/// One of several generators that sent a load together.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PartFacts {
+    /// Where it ran: `process`, `container`, or the Docker Engine's address.
+    pub place: String,
+    /// Its host's name, as it says.
+    pub host: String,
+    /// CPUs that it could use, as it says.
+    pub cpus: String,
+    /// Its connections.
+    pub connections: u32,
+    /// Its expected answers.
+    pub ok: u64,
+    /// Its CPU time in the window, ns.
+    pub cpu_ns: Option<u64>,
+    /// Its threads.
+    pub threads: u32,
+    /// Its CLOCK_MONOTONIC less the controller's, ns; 0 where they are one clock.
+    pub clock_offset_ns: i64,
+    /// By how much that may be wrong either way, ns; 0 where they are one clock.
+    pub clock_uncertainty_ns: u64,
 }
 
 /// The generator's own state across the window.

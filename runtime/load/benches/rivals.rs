@@ -211,6 +211,8 @@ fn job(address: SocketAddr, seconds: u64, connections: u32) -> Job {
         threads: 1,
         cpus: CpuSet::new([LOAD_CPU]),
         seed: 1,
+        part: None,
+        requests: None,
     }
 }
 
@@ -243,7 +245,7 @@ fn exp(job: &Job, wrapper: &[&str]) -> Result<LoadFacts, String> {
         serde_json::from_str(&answer).map_err(|error| format!("{error}: {answer}"))
     };
     let ready = ask(&Order::Job(Box::new(job.clone())))?;
-    let finished = ask(&Order::Start { at_ns: sys::now_ns() + 200_000_000 })?;
+    let finished = ask(&Order::Start { at_ns: sys::now_ns() + 200_000_000, every_ns: 0 })?;
     let memory = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
     if let Some(peak) = memory.lines().find_map(|line| line.strip_prefix("VmHWM:")).filter(|_| wrapper.is_empty()) {
         MEMORY.with_borrow_mut(|most| *most = std::mem::take(most).max(format!("{:>12}", peak.trim())));

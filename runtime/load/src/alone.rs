@@ -193,6 +193,8 @@ pub fn job(options: &Options) -> Result<Job, LoadError> {
         threads: options.threads,
         cpus: options.cpus.clone(),
         seed: 1,
+        part: None,
+        requests: None,
     })
 }
 

@@ -2,10 +2,14 @@
 
 use std::io::{BufRead, Write};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::prepare::{Prepared, prepare};
-use crate::wire::{Answer, Order};
+use plan::CpuSet;
+
+use crate::course::{NO_CUT, Signals};
+use crate::prepare::{Course, Prepared, prepare};
+use crate::sys;
+use crate::wire::{Answer, Clocks, Hello, Interval, Order, PROTOCOL};
 
 /// Takes orders until the input ends, and returns the exit code: 0 when every job that was ordered finished, else 1.
 ///
@@ -13,6 +17,7 @@ use crate::wire::{Answer, Order};
 pub fn control(input: impl BufRead, output: impl Write + Send) -> i32 {
     let output = Mutex::new(output);
     let stop = AtomicBool::new(false);
+    let cut_at = AtomicU64::new(NO_CUT);
     let failed = AtomicBool::new(false);
     // Cleared before a job's answer is written: who has read that answer may send the next job.
     let busy = AtomicBool::new(false);
@@ -42,10 +47,25 @@ pub fn control(input: impl BufRead, output: impl Write + Send) -> i32 {
             }
             match serde_json::from_str::<Order>(&line) {
                 Err(error) => refuse(format!("an order can't be read: {error}; send one JSON object per line")),
+                Ok(Order::Hello { protocol: PROTOCOL }) => answer(&Answer::Hello(hello())),
+                Ok(Order::Hello { protocol }) => refuse(format!(
+                    "the controller speaks version {protocol} of the protocol, this generator (exp {}) version {PROTOCOL}; use the same exp for both",
+                    env!("CARGO_PKG_VERSION")
+                )),
+                Ok(Order::Clocks) => {
+                    answer(&Answer::Clocks(Clocks { monotonic_ns: sys::now_ns(), wall_ns: sys::wall_ns() }));
+                }
                 Ok(Order::Stop) => {
                     stop.store(true, Ordering::Relaxed);
                     if !busy.load(Ordering::Acquire) && prepared.take().is_some() {
                         refuse("stopped before the start, as ordered".into());
+                    }
+                }
+                Ok(Order::Cut { at_ns }) => {
+                    if busy.load(Ordering::Acquire) {
+                        cut_at.fetch_min(at_ns, Ordering::Relaxed);
+                    } else if prepared.take().is_some() {
+                        refuse("cut short before the start, as ordered".into());
                     }
                 }
                 Ok(Order::Job(_)) if busy.load(Ordering::Acquire) => {
@@ -58,14 +78,20 @@ pub fn control(input: impl BufRead, output: impl Write + Send) -> i32 {
                     }
                     Err(error) => refuse(error.to_string()),
                 },
-                Ok(Order::Start { at_ns }) => match prepared.take() {
+                Ok(Order::Start { at_ns, every_ns }) => match prepared.take() {
                     None => refuse("a start came without a job; send a job first".into()),
                     Some(ready) => {
                         stop.store(false, Ordering::Relaxed);
+                        cut_at.store(NO_CUT, Ordering::Relaxed);
                         busy.store(true, Ordering::Release);
-                        let (stop, busy, answer) = (&stop, &busy, &answer);
+                        let (stop, cut_at, busy, answer) = (&stop, &cut_at, &busy, &answer);
                         scope.spawn(move || {
-                            let result = ready.run(at_ns, stop);
+                            let hear = |interval: Interval| answer(&Answer::Interval(Box::new(interval)));
+                            let result = ready.run_course(Course {
+                                at_ns,
+                                signals: Signals { stop, cut_at },
+                                intervals: (every_ns > 0).then_some((every_ns, &hear as _)),
+                            });
                             busy.store(false, Ordering::Release);
                             match result {
                                 Ok(facts) => answer(&Answer::Finished { facts: Box::new(facts) }),
@@ -79,6 +105,18 @@ pub fn control(input: impl BufRead, output: impl Write + Send) -> i32 {
         stop.store(true, Ordering::Relaxed);
     });
     i32::from(failed.load(Ordering::Relaxed))
+}
+
+/// Who this process is.
+pub fn hello() -> Hello {
+    let read = |path: &str| std::fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
+    Hello {
+        protocol: PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").into(),
+        host: read("/proc/sys/kernel/hostname"),
+        cpus: sys::allowed_cpus().map(CpuSet::new).unwrap_or_default(),
+        clock: read("/proc/sys/kernel/random/boot_id"),
+    }
 }
 
 /// Writes an answer as one line; `false` when nobody can read it.

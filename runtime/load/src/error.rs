@@ -48,6 +48,14 @@ pub enum LoadError {
     /// The job was stopped before its end; what it saw is not a measurement.
     #[error("stopped before the end, as ordered; nothing of it counts; run it again")]
     Stopped,
+    /// The early end of the window lay in the past when a thread saw it.
+    #[error(
+        "the window was to end early, and a thread of the generator saw that {late_ns} ns too late; nothing of it counts; run it again on a quieter machine"
+    )]
+    CutLate {
+        /// How far.
+        late_ns: u64,
+    },
     /// The generator's own books don't balance. A fault of this program.
     #[error(
         "the generator lost count: {issued} requests sent, {ended} ended, {in_flight} in flight; this is a fault in exp, please report it with the study"

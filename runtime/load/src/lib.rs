@@ -11,6 +11,7 @@ pub mod alone;
 mod check;
 mod connection;
 mod control;
+mod course;
 pub mod error;
 mod histogram;
 mod http;
@@ -30,8 +31,9 @@ pub mod wire;
 mod worker;
 
 pub use control::control;
+pub use course::{CUT_NOTICE_NS, NO_CUT, Signals};
 pub use error::LoadError;
 pub use journal::facts::LoadFacts;
-pub use prepare::{Prepared, prepare, run};
+pub use prepare::{Course, Prepared, prepare, run};
 pub use single::{Response, SingleError, check, single_shot};
 pub use wire::{Arrivals, Job};

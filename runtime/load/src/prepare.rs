@@ -1,12 +1,13 @@
 //! From a job to its facts: check it, open the connections, run the threads, join their books.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use journal::facts::{GeneratorFacts, LoadFacts};
 use plan::CpuSet;
 
 use crate::connection::{self, Connection};
+use crate::course::{self, Collector, Hear, NO_CUT, Shelf, Signals};
 use crate::error::LoadError;
 use crate::program::Program;
 use crate::sys;
@@ -36,23 +37,31 @@ pub fn prepare(job: &Job) -> Result<Prepared, LoadError> {
     let program = Program::new(job)?;
     let raise = "raise the limit (`ulimit -n`)";
     let limit = sys::raise_open_files().map_err(LoadError::system("read its limit of open files", raise))?;
-    if limit < u64::from(job.connections) + OTHER_FILES {
+    let count = program.own_connections();
+    if limit < u64::from(count) + OTHER_FILES {
         return Err(LoadError::job(
-            format!(
-                "{} connections need {} open files, the limit is {limit}",
-                job.connections,
-                u64::from(job.connections) + OTHER_FILES
-            ),
+            format!("{count} connections need {} open files, the limit is {limit}", u64::from(count) + OTHER_FILES),
             "ask for fewer connections or raise the limit (`ulimit -n`)",
         ));
     }
-    let connections = (1..=job.connections).map(|number| {
+    let connections = (1..=count).map(|number| {
         connection::open(job.target, CONNECT_WITHIN)
             .map(Connection::open)
-            .map_err(|error| LoadError::connect(job.target, number, job.connections, &error))
+            .map_err(|error| LoadError::connect(job.target, number, count, &error))
     });
     let connections = connections.collect::<Result<_, LoadError>>()?;
     Ok(Prepared { program, connections, cpus: job.cpus.clone() })
+}
+
+/// How a prepared job is run.
+#[derive(Clone, Copy)]
+pub struct Course<'a> {
+    /// When it begins, on CLOCK_MONOTONIC. The window is [at + warm-up, at + warm-up + window).
+    pub at_ns: u64,
+    /// How it is steered meanwhile.
+    pub signals: Signals<'a>,
+    /// Who hears what came so far, each time that this much of the window has passed, ns. Whoever hears delays nothing.
+    pub intervals: Option<(u64, Hear<'a>)>,
 }
 
 /// Prepares a job and runs it from an instant of CLOCK_MONOTONIC on.
@@ -66,7 +75,7 @@ pub fn run(job: &Job, at_ns: u64, stop: &AtomicBool) -> Result<LoadFacts, LoadEr
 impl Prepared {
     /// Connections that are open.
     pub fn connected(&self) -> u32 {
-        self.program.connections
+        self.program.own_connections()
     }
 
     /// Runs the job. The window is [at + warm-up, at + warm-up + window). Setting `stop` ends it at once.
@@ -74,6 +83,16 @@ impl Prepared {
     /// # Errors
     /// When it is stopped, started too late, or the system fails it.
     pub fn run(self, at_ns: u64, stop: &AtomicBool) -> Result<LoadFacts, LoadError> {
+        let signals = Signals { stop, cut_at: &AtomicU64::new(NO_CUT) };
+        self.run_course(Course { at_ns, signals, intervals: None })
+    }
+
+    /// Runs the job and lets it be steered and watched on its way.
+    ///
+    /// # Errors
+    /// When it is stopped, started too late, or the system fails it.
+    pub fn run_course(self, course: Course<'_>) -> Result<LoadFacts, LoadError> {
+        let Course { at_ns, signals, intervals } = course;
         let notice_ns = at_ns.saturating_sub(sys::now_ns());
         if notice_ns > LONGEST_NOTICE_NS {
             return Err(LoadError::job(
@@ -83,22 +102,42 @@ impl Prepared {
         }
         let Self { program, mut connections, cpus } = self;
         let mut workers = Vec::new();
-        for thread in 0..program.threads {
+        for (index, thread) in program.own.clone().enumerate() {
             let rest = connections.split_off(program.connections_of(thread) as usize);
             let own = std::mem::replace(&mut connections, rest);
-            let cpu = cpus.cpus().get(thread as usize % cpus.len().max(1)).copied();
+            let cpu = cpus.cpus().get(index % cpus.len().max(1)).copied();
             workers.push((thread, cpu, Worker::new(&program, thread, own)?));
         }
-        let accounts = std::thread::scope(|scope| {
+        let shelves: Vec<Shelf> = match intervals {
+            Some(_) => workers.iter().map(|_| Shelf::new(&program)).collect(),
+            None => Vec::new(),
+        };
+        let window_start = at_ns.saturating_add(program.warm_up);
+        let mut collector = intervals.map(|(every_ns, hear)| {
+            (every_ns, Collector::new(&program, &shelves, window_start, every_ns.max(1), hear))
+        });
+        let every_ns = collector.as_ref().map_or(0, |(every_ns, _)| *every_ns);
+        let ended = AtomicBool::new(false);
+        let mut accounts = std::thread::scope(|scope| {
+            if let Some((_, collector)) = &mut collector {
+                let ended = &ended;
+                scope.spawn(move || collector.run(ended));
+            }
+            let mut shelves = shelves.iter();
             let threads: Vec<_> = workers
                 .into_iter()
                 .map(|(thread, cpu, worker)| {
+                    let shelf = shelves.next();
                     std::thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, move || {
                         if let Some(cpu) = cpu {
                             let next = "give the load role CPUs that this machine has";
                             sys::pin_to_cpu(cpu).map_err(LoadError::system(format!("run on CPU {cpu}"), next))?;
                         }
-                        worker.run(at_ns, stop)
+                        let account = worker.run(at_ns, signals, shelf.map(|shelf| (every_ns, shelf)));
+                        if let Some(shelf) = shelf {
+                            shelf.close();
+                        }
+                        account
                     })
                 })
                 .collect();
@@ -112,9 +151,19 @@ impl Prepared {
                     Err(error) => Err(LoadError::system("start a thread", "close other programs")(error)),
                 })
                 .collect();
+            ended.store(true, Ordering::Release);
             accounts.into_iter().collect::<Result<Vec<_>, _>>()
         })?;
-        Ok(join(&program, accounts))
+        let rest: Vec<Vec<Tally>> = accounts.iter_mut().map(|account| std::mem::take(&mut account.tallies)).collect();
+        let tallies = match collector {
+            Some((_, collector)) => collector.finish(rest),
+            None => {
+                let mut all = course::books(&program);
+                rest.into_iter().for_each(|books| course::merge(&mut all, books));
+                all
+            }
+        };
+        Ok(join(&program, accounts, &tallies))
     }
 }
 
@@ -127,11 +176,11 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Joins the books of all threads. Histograms are merged as histograms.
-fn join(program: &Program, accounts: Vec<Account>) -> LoadFacts {
+fn join(program: &Program, accounts: Vec<Account>, tallies: &[Tally]) -> LoadFacts {
     let threads = accounts.len() as u32;
     let mut facts = LoadFacts {
-        connections: program.connections,
-        rate: program.rate,
+        connections: program.own_connections(),
+        rate: program.own_rate(),
         slice_ns: Window::slice(program.window),
         generator: GeneratorFacts {
             cpu_ns: Some(0),
@@ -142,7 +191,6 @@ fn join(program: &Program, accounts: Vec<Account>) -> LoadFacts {
         },
         ..LoadFacts::default()
     };
-    let mut tallies: Vec<Tally> = program.lanes.iter().map(|_| Tally::new(program.window)).collect();
     for account in accounts {
         facts.connections_used += account.connections_used;
         facts.reconnects += account.reconnects;
@@ -155,16 +203,9 @@ fn join(program: &Program, accounts: Vec<Account>) -> LoadFacts {
             add(generator.involuntary_switches, account.usage.map(|usage| usage.involuntary_switches));
         generator.stalls.extend(account.stalls);
         generator.max_backlog += account.max_backlog;
-        for (mine, theirs) in tallies.iter_mut().zip(account.tallies) {
-            mine.merge(theirs);
-        }
+        facts.took_ns = facts.took_ns.max(account.took_ns);
     }
     facts.generator.stalls.sort_by_key(|stall| (stall.at_ns, stall.for_ns));
-    facts.streams = program
-        .lanes
-        .iter()
-        .zip(&tallies)
-        .map(|(lane, tally)| tally.to_facts(&lane.name, &lane.checks, program.rate.is_some()))
-        .collect();
+    facts.streams = course::facts(program, tallies);
     facts
 }

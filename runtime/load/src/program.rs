@@ -8,7 +8,7 @@ use crate::http::Asked;
 use crate::parameter::Parameters;
 use crate::request::{Names, Template};
 use crate::schedule::{Slots, Turns};
-use crate::wire::{Arrivals, Job};
+use crate::wire::{Arrivals, Job, Part};
 
 /// A job made ready.
 pub struct Program {
@@ -30,10 +30,14 @@ pub struct Program {
     pub timeout: u64,
     /// Time after the window, ns.
     pub grace: u64,
-    /// Threads that generate.
+    /// Threads that generate, of all generators together.
     pub threads: u32,
-    /// Connections.
+    /// Of them, those of this generator.
+    pub own: std::ops::Range<u32>,
+    /// Connections of all threads.
     pub connections: u32,
+    /// Closed loop: requests after which it ends, of all threads.
+    pub requests: Option<u64>,
     /// Seed.
     pub seed: u64,
 }
@@ -109,6 +113,27 @@ impl Program {
             let asked = Asked { is_head: template.is_head(), keep_body: checks.read_body() };
             Ok(Lane { name: stream.name.clone(), template, parameters, checks, asked })
         });
+        if job.requests.is_some() && (job.rate.is_some() || job.warm_up_ns > 0) {
+            return Err(LoadError::job(
+                "a number of requests was asked for together with a rate or a warm-up",
+                "give a closed loop without warm-up, or the time that the requests take at the rate",
+            ));
+        }
+        let own_threads = job.threads.clamp(1, job.connections);
+        let part = job.part.unwrap_or(Part { first: 0, of: own_threads });
+        let own = part.first..part.first.saturating_add(own_threads);
+        if own.end > part.of || part.of > job.connections {
+            return Err(LoadError::job(
+                format!(
+                    "threads {} to {} of {} were asked for, over {} connections",
+                    own.start,
+                    own.end - 1,
+                    part.of,
+                    job.connections
+                ),
+                "give each generator threads of its own, and at least one connection to each thread",
+            ));
+        }
         Ok(Self {
             target: job.target,
             lanes: lanes.collect::<Result<_, LoadError>>()?,
@@ -119,8 +144,10 @@ impl Program {
             window: within("window", job.window_ns, 1)?,
             timeout: within("time-out", job.timeout_ns, 1)?,
             grace: within("grace time", job.grace_ns, 0)?,
-            threads: job.threads.clamp(1, job.connections),
+            threads: part.of,
+            own,
             connections: job.connections,
+            requests: job.requests,
             seed: job.seed,
         })
     }
@@ -129,6 +156,27 @@ impl Program {
     pub fn slots(&self, thread: u32) -> Option<Slots> {
         let rate = self.rate?;
         Some(Slots::new(self.arrivals, rate, self.warm_up + self.window, thread, self.threads, self.seed))
+    }
+
+    /// Connections of this generator's threads.
+    pub fn own_connections(&self) -> u32 {
+        self.own.clone().map(|thread| self.connections_of(thread)).sum()
+    }
+
+    /// Requests of a thread, where their number is given: shared out as connections are.
+    pub fn requests_of(&self, thread: u32) -> Option<u64> {
+        let (requests, threads) = (self.requests?, u64::from(self.threads));
+        Some(requests / threads + u64::from(u64::from(thread) < requests % threads))
+    }
+
+    /// The rate that this generator's threads have of the whole.
+    pub fn own_rate(&self) -> Option<f64> {
+        let rate = self.rate?;
+        Some(if self.own.len() as u32 == self.threads {
+            rate
+        } else {
+            rate * self.own.len() as f64 / f64::from(self.threads)
+        })
     }
 
     /// Connections of a thread: shared out evenly, the first threads getting the odd ones.

@@ -49,6 +49,34 @@ pub fn set_least_timer_slack() {
     }
 }
 
+/// Lets the calling thread run only where no other wants to (SCHED_IDLE). Where the kernel refuses, it runs as before.
+pub fn give_way() {
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `priority` is valid to read for the length of the call, and 0 names the calling thread.
+    unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const priority);
+    }
+}
+
+/// Now on CLOCK_REALTIME, ns since 1970.
+pub fn wall_ns() -> u64 {
+    clock_ns(libc::CLOCK_REALTIME)
+}
+
+/// The CPUs that the calling thread may run on.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn allowed_cpus() -> io::Result<Vec<u32>> {
+    // SAFETY: an all-zero cpu_set_t is an empty set; the kernel writes at most the size that is passed; CPU_ISSET is asked
+    // for numbers below CPU_SETSIZE only.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        check(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set))?;
+        Ok((0..libc::CPU_SETSIZE as u32).filter(|cpu| libc::CPU_ISSET(*cpu as usize, &set)).collect())
+    }
+}
+
 /// Pins the calling thread to one CPU.
 ///
 /// # Errors

@@ -100,6 +100,8 @@ pub struct Window {
     pub open: bool,
     /// An answer that took longer has timed out.
     pub timeout: u64,
+    /// Length of a slice: of the window that was asked for, wherever it ends.
+    pub slice: u64,
 }
 
 impl Window {
@@ -188,7 +190,7 @@ impl Tally {
             Outcome::Ok => {
                 self.acknowledged += 1;
                 if (window.start..window.end).contains(&stamps.done) {
-                    let slice = (stamps.done - window.start) / Window::slice(window.end - window.start);
+                    let slice = (stamps.done - window.start) / window.slice;
                     self.progress[slice as usize] += 1;
                 }
             }
@@ -352,7 +354,7 @@ impl Stalls {
 mod tests {
     use super::*;
 
-    const CLOSED: Window = Window { start: 100, end: 200, open: false, timeout: 60 };
+    const CLOSED: Window = Window { start: 100, end: 200, open: false, timeout: 60, slice: Window::slice(100) };
     const OPEN: Window = Window { open: true, ..CLOSED };
 
     fn of(window: &Window, requests: &[(u64, u64, u64, Outcome)]) -> Tally {

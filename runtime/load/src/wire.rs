@@ -1,15 +1,20 @@
 //! What controller and generator say to each other: one JSON object per line, orders on the generator's standard input,
 //! answers on its standard output.
 //!
-//! A job goes: [`Order::Job`] → [`Answer::Ready`] (all connections are open) → [`Order::Start`] → [`Answer::Finished`] or
-//! [`Answer::Failed`]. Then the next job may follow. The end of the input, or [`Order::Stop`], ends a job at once.
+//! A job goes: [`Order::Job`] → [`Answer::Ready`] (all connections are open) → [`Order::Start`] → [`Answer::Interval`]s where
+//! they were asked for → [`Answer::Finished`] or [`Answer::Failed`]. Then the next job may follow. The end of the input, or
+//! [`Order::Stop`], ends a job at once; [`Order::Cut`] ends its window early.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use journal::facts::LoadFacts;
+use journal::facts::{LoadFacts, StreamFacts};
 use plan::{CpuSet, Workload};
 use serde::{Deserialize, Serialize};
+
+/// Version of orders and answers. It grows when either side could misunderstand the other; a generator refuses any
+/// other version than its own.
+pub const PROTOCOL: u32 = 1;
 
 /// One repetition's load, complete: the generator asks nobody anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +51,24 @@ pub struct Job {
     pub cpus: CpuSet,
     /// Seed of the parameters, of the order of streams and of random arrivals.
     pub seed: u64,
+    /// Where this generator is one of several with the same job: its place among them. `None`: it sends all of the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+    /// Closed loop: ends when this many requests have ended, all generators together; the window is then the longest that
+    /// it may take. Needs a job without warm-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+}
+
+/// The part of a job that one of several generators sends: some of its threads. Connections, slots and the values of
+/// parameters are shared out over all threads of all generators, so that they send one schedule together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Part {
+    /// This generator's first thread among all of them; it has [`Job::threads`] of them.
+    pub first: u32,
+    /// Threads of all generators.
+    pub of: u32,
 }
 
 impl Job {
@@ -71,15 +94,72 @@ pub enum Arrivals {
     Poisson,
 }
 
+/// Who a generator is. What it measures in is its CLOCK_MONOTONIC, which all processes of a machine share.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Hello {
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// The version of `exp`.
+    pub version: String,
+    /// The host's name.
+    pub host: String,
+    /// CPUs that the process may use; empty where they can't be read.
+    pub cpus: CpuSet,
+    /// The kernel's boot id, which names the clock: equal ids, one clock. Empty where it can't be read.
+    pub clock: String,
+}
+
+/// Two clocks of a generator, read together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Clocks {
+    /// CLOCK_MONOTONIC, ns.
+    pub monotonic_ns: u64,
+    /// CLOCK_REALTIME, ns since 1970.
+    pub wall_ns: u64,
+}
+
+/// What a generator recorded between two instants of its own clock. The intervals of a job add up to its account.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Interval {
+    /// From 0.
+    pub number: u64,
+    /// First instant, on its CLOCK_MONOTONIC.
+    pub from_ns: u64,
+    /// First instant after it. What its threads entered until they looked at the clock after this instant is included.
+    pub to_ns: u64,
+    /// What each stream added, in the workload's order. `progress` is left out.
+    pub streams: Vec<StreamFacts>,
+}
+
 /// Controller → generator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
+    /// Who are you? Answered by [`Answer::Hello`], or refused where the version is another.
+    Hello {
+        /// The controller's [`PROTOCOL`].
+        protocol: u32,
+    },
+    /// What do your clocks say? Answered at once by [`Answer::Clocks`].
+    Clocks,
     /// Prepare this job: check it, open the connections, answer [`Answer::Ready`].
     Job(Box<Job>),
     /// Start the prepared job at this instant of CLOCK_MONOTONIC, ns. The window is
     /// [at + warm-up, at + warm-up + window).
     Start {
+        /// The instant, ns.
+        #[serde(rename = "at-ns")]
+        at_ns: u64,
+        /// Answer with an [`Answer::Interval`] each time that this much of the window has passed, ns; 0: never.
+        #[serde(rename = "every-ns", default, skip_serializing_if = "is_zero")]
+        every_ns: u64,
+    },
+    /// End the window at this instant of CLOCK_MONOTONIC, which lies at least 100 ms ahead: what is under way is drained for at
+    /// most a second, and the job gives its account of the window as far as it went.
+    Cut {
         /// The instant, ns.
         #[serde(rename = "at-ns")]
         at_ns: u64,
@@ -92,11 +172,17 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
+    /// Who it is.
+    Hello(Hello),
+    /// What its clocks say.
+    Clocks(Clocks),
     /// The job is prepared.
     Ready {
         /// Connections that are open: as many as were asked for.
         connected: u32,
     },
+    /// An interval of the running job.
+    Interval(Box<Interval>),
     /// The job ran to its end.
     Finished {
         /// What was recorded.
@@ -107,6 +193,10 @@ pub enum Answer {
         /// What happened and what to do next.
         why: String,
     },
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 #[cfg(test)]
@@ -131,14 +221,27 @@ mod tests {
             threads: 1,
             cpus: CpuSet::new([1]),
             seed: 7,
+            part: Some(Part { first: 1, of: 2 }),
+            requests: None,
         };
-        for order in [Order::Job(Box::new(job)), Order::Start { at_ns: u64::MAX }, Order::Stop] {
+        for order in [
+            Order::Hello { protocol: PROTOCOL },
+            Order::Clocks,
+            Order::Job(Box::new(job)),
+            Order::Start { at_ns: u64::MAX, every_ns: 0 },
+            Order::Start { at_ns: 1, every_ns: 2 },
+            Order::Cut { at_ns: 3 },
+            Order::Stop,
+        ] {
             let line = serde_json::to_string(&order).expect("JSON");
             assert!(!line.contains('\n'), "{line}");
             assert_eq!(serde_json::from_str::<Order>(&line).expect("an order"), order);
         }
         for answer in [
+            Answer::Hello(Hello::default()),
+            Answer::Clocks(Clocks::default()),
             Answer::Ready { connected: 64 },
+            Answer::Interval(Box::default()),
             Answer::Finished { facts: Box::default() },
             Answer::Failed { why: "refused\nhere".into() },
         ] {
@@ -147,7 +250,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Answer>(&line).expect("an answer"), answer);
         }
         assert_eq!(
-            serde_json::to_string(&Order::Start { at_ns: 5 }).expect("JSON"),
+            serde_json::to_string(&Order::Start { at_ns: 5, every_ns: 0 }).expect("JSON"),
             r#"{"start":{"at-ns":5}}"#,
             "keys are kebab-case"
         );

@@ -10,11 +10,11 @@ mod sending;
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use journal::facts::Stall;
 
 use crate::connection::{Connection, State, Unwritten};
+use crate::course::{Shelf, Signals};
 use crate::error::LoadError;
 use crate::http::Reader;
 use crate::parameter::Values;
@@ -54,6 +54,8 @@ pub struct Account {
     pub unsolicited: u64,
     /// Most slots due and not sent at one time.
     pub max_backlog: u64,
+    /// How long the window was, ns, where it ended otherwise than by its time.
+    pub took_ns: Option<u64>,
 }
 
 /// One generating thread, before and while it runs.
@@ -73,6 +75,10 @@ pub struct Worker<'a> {
     start: u64,
     /// The turn of this thread's next request (closed loop).
     numbered: u64,
+    /// Requests that this thread may still send (closed loop).
+    left: u64,
+    /// How long the window was, where it ended otherwise than by its time.
+    took_ns: Option<u64>,
     /// The ordinal of each stream's next request.
     ordinals: Vec<u64>,
     /// Slots still to send, and the next of them.
@@ -132,7 +138,13 @@ impl<'a> Worker<'a> {
         let slots = program.slots(thread);
         Ok(Self {
             program,
-            window: Window { start: 0, end: 0, open: program.rate.is_some(), timeout: program.timeout },
+            window: Window {
+                start: 0,
+                end: 0,
+                open: program.rate.is_some(),
+                timeout: program.timeout,
+                slice: Window::slice(program.window),
+            },
             free: VecDeque::with_capacity(connections.len()),
             connections,
             epoll,
@@ -143,6 +155,8 @@ impl<'a> Worker<'a> {
             last: 0,
             start: 0,
             numbered: Turns::first(thread),
+            left: program.requests_of(thread).unwrap_or(u64::MAX),
+            took_ns: None,
             ordinals: vec![u64::from(thread); program.lanes.len()],
             arriving: slots.clone(),
             slots,
@@ -170,12 +184,13 @@ impl<'a> Worker<'a> {
     ///
     /// # Errors
     /// When it is stopped, the system fails it, or its books don't balance.
-    pub fn run(mut self, at: u64, stop: &AtomicBool) -> Result<Account, LoadError> {
+    pub fn run(mut self, at: u64, signals: Signals<'_>, shelf: Option<(u64, &Shelf)>) -> Result<Account, LoadError> {
         sys::set_least_timer_slack();
         self.start = at;
         self.window.start = at + self.program.warm_up;
         self.window.end = self.window.start + self.program.window;
-        let deadline = self.window.end + self.program.grace;
+        let mut deadline = self.window.end + self.program.grace;
+        let mut next_interval = shelf.map_or(NEVER, |(every, _)| self.window.start + every);
         self.next = self.slots.as_mut().and_then(Iterator::next);
         self.next_arrival = self.arriving.as_mut().and_then(Iterator::next);
         let latest = LATEST_START_NS.max(self.program.warm_up / 4);
@@ -184,7 +199,7 @@ impl<'a> Worker<'a> {
         }
         loop {
             let now = sys::now_ns();
-            if stop.load(Ordering::Relaxed) {
+            if signals.stopped() {
                 return Err(LoadError::Stopped);
             }
             if now >= at {
@@ -203,8 +218,17 @@ impl<'a> Worker<'a> {
         let (mut usage_start, mut usage_end) = (None, None);
         loop {
             let now = self.stamp();
-            if stop.load(Ordering::Relaxed) {
+            if signals.stopped() {
                 return Err(LoadError::Stopped);
+            }
+            if signals.cut_at() < self.window.end {
+                deadline = self.cut(signals.cut_at(), now)?;
+            }
+            if now >= next_interval
+                && let Some((every, shelf)) = shelf
+                && shelf.lay_down(&mut self.tallies)
+            {
+                next_interval += every;
             }
             if usage_start.is_none() && now >= self.window.start {
                 usage_start = Some(sys::thread_usage());
@@ -221,7 +245,8 @@ impl<'a> Worker<'a> {
             if self.window.open {
                 self.dispatch(now);
             }
-            if now >= deadline || (now >= self.window.end && self.in_flight == 0 && self.next.is_none()) {
+            let over = now >= self.window.end || self.left == 0;
+            if now >= deadline || (over && self.in_flight == 0 && self.next.is_none()) {
                 break;
             }
 
@@ -250,6 +275,11 @@ impl<'a> Worker<'a> {
                 self.handle(*event);
             }
         }
+        if self.left == 0 {
+            // The requests that were asked for have all ended.
+            self.took_ns = Some(self.last.min(self.window.end) - self.window.start);
+            usage_end = usage_end.or_else(|| Some(sys::thread_usage()));
+        }
         let usage = match (usage_start, usage_end) {
             (Some(Ok(start)), Some(Ok(end))) => Some(Usage {
                 cpu_ns: end.cpu_ns.saturating_sub(start.cpu_ns),
@@ -259,6 +289,30 @@ impl<'a> Worker<'a> {
             _ => None,
         };
         self.close_books(usage)
+    }
+
+    /// Ends the window early, and gives the instant by which everything must have ended.
+    #[cold]
+    fn cut(&mut self, at: u64, now: u64) -> Result<u64, LoadError> {
+        if at <= self.window.start {
+            return Err(LoadError::Stopped);
+        }
+        if let Some(late_ns) = now.checked_sub(at).filter(|late_ns| *late_ns > 0) {
+            return Err(LoadError::CutLate { late_ns });
+        }
+        self.window.end = at;
+        self.took_ns = Some(at - self.window.start);
+        let (start, end) = (self.start, self.window.end);
+        let within = |slot: &Slot| start + slot.after_ns < end;
+        self.next = self.next.filter(within);
+        self.next_arrival = self.next_arrival.filter(within);
+        Ok(at + self.program.grace.min(CUT_GRACE_NS))
+    }
+
+    /// The next slot of an iterator, unless it lies beyond the window's end.
+    #[inline]
+    fn slot_of(&self, slot: Option<Slot>) -> Option<Slot> {
+        slot.filter(|slot| self.start + slot.after_ns < self.window.end)
     }
 
     /// How long to sleep: the limit for `epoll_wait` in ms, and the instant by which the thread expects to be awake.
@@ -325,9 +379,13 @@ impl<'a> Worker<'a> {
             reconnects: self.reconnects,
             unsolicited: self.unsolicited,
             max_backlog: self.max_backlog,
+            took_ns: self.took_ns,
         })
     }
 }
+
+/// After an early end of the window, what is under way is drained for this long at the most.
+const CUT_GRACE_NS: u64 = 1_000_000_000;
 
 /// A start this far in the past, or by a quarter of the warm-up, is still honoured: the first sends are late by it, and say so.
 const LATEST_START_NS: u64 = 10_000_000;

@@ -22,7 +22,7 @@ fn one_process_runs_one_job_after_another() {
     for _ in 0..2 {
         generator.order(&Order::Job(Box::new(job.clone())));
         assert_eq!(generator.answer(), Some(Answer::Ready { connected: 16 }));
-        generator.order(&Order::Start { at_ns: sys::now_ns() + 100 * MS });
+        generator.order(&Order::Start { at_ns: sys::now_ns() + 100 * MS, every_ns: 0 });
         let Some(Answer::Finished { facts }) = generator.answer() else { panic!("no facts") };
         common::balanced(&job, &facts);
         assert!(only(&facts).census.ok > 100);
@@ -52,7 +52,7 @@ fn a_stop_and_the_end_of_the_input_end_a_job_at_once() {
     let long = load::Job { window_ns: 60_000 * MS, ..job(peer.address(), plain()) };
     for hang_up in [false, true] {
         let mut generator = Generator::start(&long);
-        generator.order(&Order::Start { at_ns: sys::now_ns() + 100 * MS });
+        generator.order(&Order::Start { at_ns: sys::now_ns() + 100 * MS, every_ns: 0 });
         std::thread::sleep(Duration::from_millis(250));
         let began = Instant::now();
         if !hang_up {

@@ -97,7 +97,7 @@ fn a_generator_that_freezes_says_that_it_was_itself() {
             };
             let mut child = common::child::Generator::start(&job);
             let start = sys::now_ns() + 100 * MS;
-            child.order(&load::wire::Order::Start { at_ns: start });
+            child.order(&load::wire::Order::Start { at_ns: start, every_ns: 0 });
             sys::sleep_until(start + 500 * MS);
             child.signal(libc::SIGSTOP);
             let stopped = sys::now_ns();

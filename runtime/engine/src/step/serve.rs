@@ -141,6 +141,8 @@ pub(crate) fn job(
         threads,
         cpus,
         seed: run.plan.seed,
+        part: None,
+        requests: None,
     })
 }
 

@@ -10,7 +10,7 @@ use crate::tally::{Failure, Outcome, Stamps};
 impl Worker<'_> {
     /// Opens a connection again, unless nothing is left to send on it.
     pub(super) fn reopen(&mut self, index: u32, now: u64) {
-        let needed = if self.window.open { self.next.is_some() } else { now < self.window.end };
+        let needed = if self.window.open { self.next.is_some() } else { now < self.window.end && self.left > 0 };
         self.reconnects += u64::from(needed && self.in_window(now));
         let connection = &mut self.connections[index as usize];
         connection.stream = None;
@@ -76,9 +76,10 @@ impl Worker<'_> {
                 (slot.turn, self.start + slot.after_ns, now)
             })
         } else {
-            (began < self.window.end).then(|| {
+            (began < self.window.end && self.left > 0).then(|| {
                 let number = self.numbered;
                 self.numbered += 1;
+                self.left -= 1;
                 (number, 0, began)
             })
         };

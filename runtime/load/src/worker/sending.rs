@@ -14,9 +14,10 @@ impl Worker<'_> {
         if self.window.open {
             self.free.push_back(index);
             self.dispatch(now);
-        } else if now < self.window.end {
+        } else if now < self.window.end && self.left > 0 {
             let number = self.numbered;
             self.numbered += 1;
+            self.left -= 1;
             self.issue(index, number, None);
         }
     }
@@ -45,7 +46,8 @@ impl Worker<'_> {
         while let Some(slot) = self.next_arrival.filter(|slot| self.start + slot.after_ns <= now) {
             self.tallies[usize::from(self.program.turns.at(slot.turn))].due(&self.window, self.start + slot.after_ns);
             self.backlog += 1;
-            self.next_arrival = self.arriving.as_mut().and_then(Iterator::next);
+            let following = self.arriving.as_mut().and_then(Iterator::next);
+            self.next_arrival = self.slot_of(following);
         }
         if self.backlog != before && self.in_window(now) {
             self.max_backlog = self.max_backlog.max(self.backlog);
@@ -53,7 +55,8 @@ impl Worker<'_> {
     }
 
     pub(super) fn next_slot(&mut self) {
-        self.next = self.slots.as_mut().and_then(Iterator::next);
+        let following = self.slots.as_mut().and_then(Iterator::next);
+        self.next = self.slot_of(following);
         self.backlog = self.backlog.saturating_sub(1);
     }
 

@@ -76,6 +76,8 @@ pub fn job(target: SocketAddr, streams: Vec<Stream>) -> Job {
         threads: 1,
         cpus: CpuSet::default(),
         seed: 7,
+        part: None,
+        requests: None,
     }
 }
 
