@@ -82,6 +82,8 @@ pub fn analyse(sources: &dyn Sources, id: &SourceId, options: &Options) -> Analy
     }
     let mut lowered = lower::lower(&study, chosen.as_ref(), &mut problems);
     lowered.plan.limits.extend(sharing(&lowered.plan));
+    lowered.plan.limits.extend(unchecked(&lowered.plan));
+    check::transport::check(&study, &lowered.plan, &mut problems);
     let look = lint::Look { study: &study, plan: &lowered.plan, host, has_errors: problems.has_errors() };
     let limits = lint::run(&look, &mut problems);
     let mut plan = lowered.plan;
@@ -100,6 +102,24 @@ pub fn analyse(sources: &dyn Sources, id: &SourceId, options: &Options) -> Analy
         diagnostic.chain = chain;
     }
     Analysed { diagnostics, study, plan, sources: sources_read }
+}
+
+/// What certificates that nobody checks mean for the report.
+fn unchecked(plan: &Plan) -> Option<Limit> {
+    let servers = plan.candidates.iter().map(|candidate| (candidate.name.as_str(), &candidate.tls));
+    let names: Vec<&str> = servers
+        .chain(plan.probe.iter().map(|probe| (probe.name.as_str(), &probe.tls)))
+        .filter(|(_, tls)| tls.as_ref().is_some_and(|tls| tls.unchecked))
+        .map(|(name, _)| name)
+        .collect();
+    (!names.is_empty()).then(|| Limit {
+        name: "certificate-unchecked".to_owned(),
+        text: format!(
+            "The certificate of {} was not checked: who answered is not proven, and a client that checks it does more work.",
+            names.join(", ")
+        ),
+        lowers_confidence: false,
+    })
 }
 
 /// What shared CPUs mean for the report.

@@ -17,6 +17,7 @@ pub mod report;
 pub mod subject;
 pub mod text;
 pub mod tool;
+pub mod transport;
 pub mod workload;
 
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,7 @@ pub use subject::{
 };
 pub use text::{Piece, Text};
 pub use tool::{Account, Tool};
+pub use transport::{Certificates, Protocol, Tls, Travel};
 pub use workload::{
     BodyCheck, ContractCase, Expect, HeaderCheck, JsonTest, JsonType, Parameter, ParameterKind, Request, Stream,
     Workload,

@@ -93,6 +93,9 @@ pub struct LoadProcedure {
     /// What sends it.
     #[serde(default, skip_serializing_if = "Tool::is_own")]
     pub with: Tool,
+    /// How the requests travel.
+    #[serde(default, skip_serializing_if = "crate::transport::Travel::is_plain")]
+    pub travel: crate::transport::Travel,
 }
 
 /// The rate of an open loop.

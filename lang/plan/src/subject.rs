@@ -132,6 +132,9 @@ pub struct Candidate {
     pub process: Option<ProcessRun>,
     /// The TCP port it listens on, on 127.0.0.1.
     pub port: u16,
+    /// That it speaks TLS there, and how its certificate is checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<crate::transport::Tls>,
     /// Memory limit in bytes.
     pub memory_bytes: Option<u64>,
     /// Open files limit.
@@ -154,6 +157,9 @@ pub struct Probe {
     pub process: Option<ProcessRun>,
     /// The TCP port it listens on, on 127.0.0.1.
     pub port: u16,
+    /// That it speaks TLS there, and how its certificate is checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<crate::transport::Tls>,
     /// Environment, as a candidate's.
     pub env: Vec<(String, Text)>,
     /// How it shows that it can serve.

@@ -105,6 +105,38 @@ pub struct LoadFacts {
     pub silences: Vec<Stall>,
     /// The generator's own state across the window.
     pub generator: GeneratorFacts,
+    /// How the requests travelled; `None` where it was plain HTTP/1.1 by epoll, or not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<TransportFacts>,
+}
+
+impl LoadFacts {
+    /// Requests that could be in flight at one time: what Little's law calls N.
+    pub fn places(&self) -> u32 {
+        self.connections.saturating_mul(self.transport.as_ref().map_or(1, |transport| transport.in_flight.max(1)))
+    }
+}
+
+/// How requests travelled, as it was agreed with the target.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TransportFacts {
+    /// The engine that sent them: `epoll`, or `hyper` for TLS, HTTP/2 and proxies.
+    pub engine: String,
+    /// `HTTP/1.1` or `HTTP/2`.
+    pub protocol: String,
+    /// Requests in flight at one time on each connection.
+    pub in_flight: u32,
+    /// Version of TLS and cipher suite.
+    pub tls: Option<String>,
+    /// The certificate was taken whoever it belongs to.
+    #[serde(default)]
+    pub certificate_unchecked: bool,
+    /// The proxy that connections went through.
+    pub proxy: Option<String>,
+    /// Requests that the target had put back unprocessed when it ended a connection, and that were sent again on another.
+    #[serde(default)]
+    pub sent_again: u64,
 }
 
 /// One stream's account.

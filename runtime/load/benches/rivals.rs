@@ -211,6 +211,7 @@ fn job(address: SocketAddr, seconds: u64, connections: u32) -> Job {
         threads: 1,
         cpus: CpuSet::new([LOAD_CPU]),
         seed: 1,
+        transport: load::Transport::default(),
         part: None,
         requests: None,
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LoadError;
 use crate::prepare::prepare;
 use crate::sys;
-use crate::wire::{Arrivals, Job};
+use crate::wire::{Arrivals, Job, Transport};
 
 /// What to send where, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -195,6 +195,7 @@ pub fn job(options: &Options) -> Result<Job, LoadError> {
         seed: 1,
         part: None,
         requests: None,
+        transport: Transport::default(),
     })
 }
 

@@ -36,4 +36,4 @@ pub use error::LoadError;
 pub use journal::facts::LoadFacts;
 pub use prepare::{Course, Prepared, prepare, run};
 pub use single::{Response, SingleError, check, single_shot};
-pub use wire::{Arrivals, Job};
+pub use wire::{Arrivals, Job, Transport};

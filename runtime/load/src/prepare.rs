@@ -35,6 +35,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// When the job contradicts itself, or a connection can't be opened.
 pub fn prepare(job: &Job) -> Result<Prepared, LoadError> {
     let program = Program::new(job)?;
+    if !job.transport.is_plain() {
+        return Err(LoadError::job("the job asks for TLS, HTTP/2 or a proxy", "this generator sends plain HTTP/1.1"));
+    }
     let raise = "raise the limit (`ulimit -n`)";
     let limit = sys::raise_open_files().map_err(LoadError::system("read its limit of open files", raise))?;
     let count = program.own_connections();

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use plan::{Expect, Request};
+use plan::{Expect, Request, Tls};
 
 use crate::check::Checks;
 use crate::error::{LoadError, connect_words};
@@ -83,7 +83,11 @@ pub fn single_shot(
     tokens: &BTreeMap<String, String>,
     variables: &BTreeMap<String, String>,
     timeout: Duration,
+    tls: Option<&Tls>,
 ) -> Result<Response, SingleError> {
+    if tls.is_some() {
+        return Err(LoadError::job("the target speaks TLS, which single requests don't", "ask it in the clear").into());
+    }
     let parameters = Parameters::new(&[], 0, 0)?;
     let template = Template::new(request, host, tokens, Names { variables, parameters: &[] }, &parameters)?;
     let mut bytes = Vec::new();

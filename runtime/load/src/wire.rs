@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use journal::facts::{LoadFacts, StreamFacts};
-use plan::{CpuSet, Workload};
+use plan::{CpuSet, Protocol, Tls, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Version of orders and answers. It grows when either side could misunderstand the other; a generator refuses any
@@ -58,6 +58,9 @@ pub struct Job {
     /// it may take. Needs a job without warm-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
+    /// How the requests travel.
+    #[serde(default, skip_serializing_if = "Transport::is_plain")]
+    pub transport: Transport,
 }
 
 /// The part of a job that one of several generators sends: some of its threads. Connections, slots and the values of
@@ -69,6 +72,34 @@ pub struct Part {
     pub first: u32,
     /// Threads of all generators.
     pub of: u32,
+}
+
+/// How requests travel. Plain HTTP/1.1 straight to the target is sent by the engine on epoll; anything else by the layered
+/// one, on hyper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Transport {
+    /// The protocol on each connection.
+    pub protocol: Protocol,
+    /// Requests in flight at one time on each connection; 1 for HTTP/1.1.
+    pub in_flight: u32,
+    /// TLS to the target.
+    pub tls: Option<Tls>,
+    /// An HTTP proxy: requests in the clear go to it in absolute form, TLS and HTTP/2 through a tunnel (CONNECT).
+    pub proxy: Option<SocketAddr>,
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self { protocol: Protocol::Http1, in_flight: 1, tls: None, proxy: None }
+    }
+}
+
+impl Transport {
+    /// Whether the engine on epoll can send it.
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Job {
@@ -223,6 +254,7 @@ mod tests {
             seed: 7,
             part: Some(Part { first: 1, of: 2 }),
             requests: None,
+            transport: Transport::default(),
         };
         for order in [
             Order::Hello { protocol: PROTOCOL },

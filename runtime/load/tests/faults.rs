@@ -433,7 +433,7 @@ fn a_single_request_is_sent_read_and_checked_with_values() {
     let ask = |path, bearer: Option<&str>| {
         let mut request = request("GET", path);
         request.bearer = bearer.map(str::to_owned);
-        single_shot(peer.address(), "localhost", &request, &tokens, &variables, Duration::from_millis(300))
+        single_shot(peer.address(), "localhost", &request, &tokens, &variables, Duration::from_millis(300), None)
     };
     let response = ask(text(&["/events/", "$id"]), Some("reader")).expect("an answer");
     assert_eq!((response.status, response.body.as_slice()), (200, BODY.as_bytes()));
@@ -456,6 +456,7 @@ fn a_single_request_is_sent_read_and_checked_with_values() {
     assert!(matches!(ask(text(&["/$x", "$x"]), None), Err(SingleError::Request(_))));
     let address = peer.address();
     drop(peer);
-    let refused = single_shot(address, "h", &request("GET", text(&["/"])), &tokens, &variables, Duration::from_secs(1));
+    let refused =
+        single_shot(address, "h", &request("GET", text(&["/"])), &tokens, &variables, Duration::from_secs(1), None);
     assert!(refused.is_err_and(|error| error.to_string().contains("refused")));
 }

@@ -3,3 +3,4 @@
 pub mod machine;
 pub mod references;
 pub mod required;
+pub mod transport;

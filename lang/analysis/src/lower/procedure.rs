@@ -1,6 +1,6 @@
 //! Lowering of procedures: the load that a candidate gets, or pgbench.
 
-use plan::{LoadProcedure, PgbenchProcedure, Procedure, Rate, Tool};
+use plan::{LoadProcedure, PgbenchProcedure, Procedure, Protocol, Rate, Tool, Travel};
 
 use super::phase::{Around, count, own};
 use super::subject::sql_file;
@@ -113,7 +113,46 @@ fn lower_load(item: &Item, load: &Item, around: &Around<'_>, problems: &mut Prob
         warm_up_ns: load.duration("warm-up").unwrap_or(10_000_000_000).unsigned_abs(),
         timeout_ns: load.duration("timeout").unwrap_or(10_000_000_000).unsigned_abs(),
         with: load.text("with").and_then(Tool::from_name).unwrap_or_default(),
+        travel: travel(load, problems),
     })
+}
+
+/// How the requests of a load travel.
+fn travel(load: &Item, problems: &mut Problems) -> Travel {
+    let protocol = if load.text("protocol") == Some("http2") { Protocol::Http2 } else { Protocol::Http1 };
+    let in_flight = count(load.integer("in-flight"), 1);
+    if protocol == Protocol::Http1
+        && in_flight > 1
+        && let Some(valued) = load.setting("in-flight")
+    {
+        let message = format!("HTTP/1.1 has one request at a time on a connection, and this asks for {in_flight}");
+        problems.push(
+            problem(&codes::CONTRADICTION, &valued.at, message).help("write `protocol=http2`, or remove `in-flight`"),
+        );
+    }
+    let proxy = load.text("proxy").map(str::to_owned);
+    if let (Some(proxy), Some(valued)) = (&proxy, load.setting("proxy"))
+        && !proxy.parse::<std::net::SocketAddr>().is_ok_and(|address| address.port() > 0)
+    {
+        let message = format!("`{proxy}` is not the address and port of a proxy");
+        problems.push(problem(&codes::MALFORMED, &valued.at, message).help("write it as \"127.0.0.1:3128\""));
+    }
+    let travel = Travel { protocol, in_flight, proxy };
+    let tool = load.text("with").and_then(Tool::from_name).unwrap_or_default();
+    if !tool.is_own()
+        && !travel.is_plain()
+        && let Some(valued) = load.setting("with")
+    {
+        problems.push(
+            problem(
+                &codes::CONTRADICTION,
+                &valued.at,
+                format!("`{}` is run for plain HTTP/1.1 straight to the candidate only", tool.name()),
+            )
+            .help("leave `with` out, or `protocol`, `in-flight` and `proxy`"),
+        );
+    }
+    travel
 }
 
 fn lower_pgbench(item: &Item, around: &Around<'_>, problems: &mut Problems) -> Option<PgbenchProcedure> {

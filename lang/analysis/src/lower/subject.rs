@@ -2,8 +2,8 @@
 
 use plan::subject::{CellDatabase, Table};
 use plan::{
-    Candidate, ContentHash, Credentials, Database, Image, ImageSource, Probe, ProcessCommand, ProcessRun, Ready,
-    SqlFile, Text, Token,
+    Candidate, Certificates, ContentHash, Credentials, Database, Image, ImageSource, Probe, ProcessCommand, ProcessRun,
+    Ready, SqlFile, Text, Tls, Token,
 };
 use syntax::Location;
 
@@ -188,6 +188,32 @@ fn port(item: &Item) -> u16 {
     item.integer("listen").and_then(|port| u16::try_from(port).ok()).unwrap_or(0)
 }
 
+fn tls(item: &Item, root: &str, problems: &mut Problems) -> Option<Tls> {
+    let node = item.child("tls")?;
+    let unchecked = node.setting("certificate").is_some();
+    if let Some(valued) = node.setting("ca").filter(|_| unchecked) {
+        problems.push(
+            problem(
+                &codes::CONTRADICTION,
+                &valued.at,
+                format!("the certificate of {} is not checked, so `ca` changes nothing", item.described()),
+            )
+            .help("remove `certificate=unchecked`, or `ca`"),
+        );
+    }
+    let ca = sql_file(node.setting("ca"), root).map(|file| Certificates { path: file.path, text: file.text });
+    if let (Some(ca), Some(valued)) = (&ca, node.setting("ca"))
+        && !ca.text.contains("-----BEGIN CERTIFICATE-----")
+    {
+        let message = format!("`{}` holds no certificate in PEM", ca.path);
+        problems.push(
+            problem(&codes::MALFORMED, &valued.at, message)
+                .help("a PEM certificate begins with `-----BEGIN CERTIFICATE-----`"),
+        );
+    }
+    Some(Tls { ca, name: node.text("name").map(str::to_owned), unchecked })
+}
+
 fn runnable(item: &Item, problems: &mut Problems) {
     if item.child("image").is_none() && item.child("process").is_none() && !item.broken {
         problems.push(
@@ -224,6 +250,7 @@ pub fn candidates(study: &Study, root: &str, problems: &mut Problems) -> Vec<Can
                 image: image(item, root, problems),
                 process: process(item, root, problems),
                 port: port(item),
+                tls: tls(item, root, problems),
                 memory_bytes: item.bytes("memory"),
                 open_files: item.integer("open-files").and_then(|files| u64::try_from(files).ok()).unwrap_or(65_536),
                 env: env(item),
@@ -243,6 +270,7 @@ pub fn probe(study: &Study, root: &str, problems: &mut Problems) -> Option<Probe
         image: image(item, root, problems),
         process: process(item, root, problems),
         port: port(item),
+        tls: tls(item, root, problems),
         env: env(item),
         ready: ready(item),
     })

@@ -96,6 +96,19 @@ pub static LOAD: NodeSpec = NodeSpec {
             "What sends the load. What another tool can't account for is said in the report; a gate or figure that needs it is refused.",
         )
         .default("exp"),
+        setting(
+            "protocol",
+            Type::Word(&[
+                word("http1", "HTTP/1.1, one request at a time on a connection."),
+                word("http2", "HTTP/2: by ALPN where the candidate has `tls`, by prior knowledge where not."),
+            ]),
+            "http2",
+            "The protocol on each connection.",
+        )
+        .default("http1"),
+        setting("in-flight", Type::Integer(1, 1_000), "8", "Requests at one time on each connection; HTTP/2 only.")
+            .default("1"),
+        setting("proxy", Type::Text, "\"127.0.0.1:3128\"", "Address of an HTTP proxy that all connections go through."),
     ],
     ..NODE
 };

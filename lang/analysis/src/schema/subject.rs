@@ -165,6 +165,33 @@ static ENV: NodeSpec = NodeSpec {
     ..NODE
 };
 
+static TLS: NodeSpec = NodeSpec {
+    name: "tls",
+    doc: "That it speaks TLS on its port, and how its certificate is checked.",
+    example: "tls ca=\"certificates/ca.pem\" name=\"bench.test\"",
+    settings: &[
+        setting(
+            "ca",
+            Type::File,
+            "\"certificates/ca.pem\"",
+            "Certificates in PEM that are trusted; the system's where left out.",
+        ),
+        setting(
+            "name",
+            Type::Text,
+            "\"bench.test\"",
+            "The name that the certificate must have; 127.0.0.1 where left out.",
+        ),
+        setting(
+            "certificate",
+            Type::Word(&[word("unchecked", "Any certificate is taken, of whoever it is; the report says so.")]),
+            "unchecked",
+            "That the certificate is not checked.",
+        ),
+    ],
+    ..NODE
+};
+
 const LISTEN: Setting =
     setting("listen", Type::Integer(1, 65_535), "8080", "The TCP port it listens on, on 127.0.0.1; `${port}`.");
 
@@ -269,7 +296,7 @@ pub static PROBE: NodeSpec = NodeSpec {
     example: "probe nginx { process builtin; listen 8090; ready GET=\"/\" within=\"10s\" }",
     arguments: &[argument("name", Type::Name, "Name, for people.")],
     settings: &[Setting { required: true, ..LISTEN }],
-    children: &[&IMAGE, &PROCESS, &ENV, &READY],
+    children: &[&IMAGE, &PROCESS, &ENV, &READY, &TLS],
     key: 1,
     defines: Some(Kind::Probe),
     ..NODE
@@ -289,7 +316,7 @@ pub static CANDIDATE: NodeSpec = NodeSpec {
         setting("open-files", Type::Integer(64, 1_048_576), "65_536", "Limit of open files.").default("65536"),
         setting("like", Type::Reference(Kind::Definition), "php", "The definition that this one amends."),
     ],
-    children: &[&IMAGE, &PROCESS, &ENV, &READY],
+    children: &[&IMAGE, &PROCESS, &ENV, &READY, &TLS],
     key: 1,
     defines: Some(Kind::Candidate),
     ..NODE

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use journal::{CaseOutcome, Event, StepEnd};
-use plan::{ContractCase, Level, Plan, Procedure};
+use plan::{ContractCase, Level, Plan, Procedure, Tls};
 
 use crate::error::StepError;
 use crate::run::Run;
@@ -37,7 +37,7 @@ async fn verify_on_clone(run: &mut Run, candidate: &str) -> Result<StepEnd, Step
     let mut outcomes = Vec::new();
     let values = run.variables(&levels, database.as_deref());
     for case in &cases {
-        let asked = stop.guard(ask(run, case, served.port, values.clone())).await;
+        let asked = stop.guard(ask(run, case, served.port, served.tls.clone(), values.clone())).await;
         match asked {
             Ok(problem) => outcomes.push(CaseOutcome { case: case.name.clone(), problem }),
             Err(error) => {
@@ -79,6 +79,7 @@ async fn ask(
     run: &Run,
     case: &ContractCase,
     port: u16,
+    tls: Option<Tls>,
     values: BTreeMap<String, String>,
 ) -> Result<Option<String>, StepError> {
     let target = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -86,7 +87,7 @@ async fn ask(
     let case = case.clone();
     let asked = tokio::task::spawn_blocking(move || {
         let host = format!("127.0.0.1:{port}");
-        match load::single_shot(target, &host, &case.request, &tokens, &values, ANSWER_WITHIN) {
+        match load::single_shot(target, &host, &case.request, &tokens, &values, ANSWER_WITHIN, tls.as_ref()) {
             Ok(response) => load::check(&case.expect, &response, &values),
             Err(error) => Some(format!("no answer: {error}")),
         }

@@ -37,7 +37,7 @@ pub(crate) async fn drive(
 ) -> Result<ProbeFacts, StepError> {
     let stop = run.stop.clone();
     let mut served = serve::probe(run, levels).await?;
-    let mut job = serve::job(run, load, levels, served.port)?;
+    let mut job = serve::job(run, load, levels, &served)?;
     for stream in &mut job.workload.streams {
         stream.expect = Expect { status: vec![200], ..Expect::default() };
         stream.creates_row_in = None;

@@ -119,7 +119,7 @@ async fn measure_window(
     facts: &mut RepetitionFacts,
 ) -> Result<(), StepError> {
     let stop = run.stop.clone();
-    let job = serve::job(run, load, levels, candidate.port)?;
+    let job = serve::job(run, load, levels, candidate)?;
     let mut generator = stop.guard(Generator::start(&run.exp, &run.run, job)).await?;
     let at_start = match database {
         Some(name) => Some(stop.guard(run.database()?.server.reading(name)).await?),

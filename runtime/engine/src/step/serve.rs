@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use journal::Failure;
-use load::wire::Job;
-use plan::{CpuSet, LoadProcedure, ProcessCommand, Ready, Request, Role, Text};
+use load::wire::{Job, Transport};
+use plan::{CpuSet, LoadProcedure, ProcessCommand, Ready, Request, Role, Text, Tls};
 
 use crate::backend::{Backend, Prepared, blocking};
 use crate::error::StepError;
@@ -26,6 +26,8 @@ pub(crate) struct Served {
     server: Box<dyn Server>,
     /// Its port on 127.0.0.1.
     pub(crate) port: u16,
+    /// That it speaks TLS, and how its certificate is checked.
+    pub(crate) tls: Option<Tls>,
     /// Its CPUs.
     pub(crate) cpus: CpuSet,
     /// Its counters; `None` where they can't be found, which voids what is measured.
@@ -86,7 +88,7 @@ pub(crate) async fn candidate(
     let prepared = run.prepared.get(&Subject::Candidate(name.clone())).cloned();
     let spec = spec(run, &name, levels, candidate.port, &candidate.env, database)?;
     let spec = ServerSpec { memory_bytes: candidate.memory_bytes, open_files: candidate.open_files, ..spec };
-    start(run, spec, prepared, &candidate.ready).await
+    start(run, spec, prepared, &candidate.ready, candidate.tls).await
 }
 
 /// Starts the probe on the CPUs that the candidate of these levels has.
@@ -97,7 +99,7 @@ pub(crate) async fn probe(run: &mut Run, levels: &BTreeMap<String, String>) -> R
         })?;
     let prepared = run.prepared.get(&Subject::Probe).cloned();
     let spec = spec(run, "probe", levels, probe.port, &probe.env, None)?;
-    start(run, spec, prepared, &probe.ready).await
+    start(run, spec, prepared, &probe.ready, probe.tls).await
 }
 
 /// The job of a generator for a phase's load.
@@ -105,7 +107,7 @@ pub(crate) fn job(
     run: &Run,
     load: &LoadProcedure,
     levels: &BTreeMap<String, String>,
-    port: u16,
+    served: &Served,
 ) -> Result<Job, StepError> {
     let workload =
         run.plan.workload(&load.workload).cloned().ok_or_else(|| {
@@ -122,12 +124,20 @@ pub(crate) fn job(
             })?)
         }
     };
+    let proxy = match load.travel.proxy.as_deref().map(str::parse) {
+        None => None,
+        Some(Ok(proxy)) => Some(proxy),
+        Some(Err(_)) => {
+            let proxy = load.travel.proxy.as_deref().unwrap_or_default();
+            return Err(StepError::step(format!("`{proxy}` is not the address of a proxy"), "", "report this"));
+        }
+    };
     let cpus = run.plan.machine.cpus(Role::Load).clone();
     // A thread per CPU of the load role, as far as there are connections; one carries about 80,000 requests per second.
     let threads = u32::try_from(cpus.len()).unwrap_or(1).clamp(1, load.connections.max(1));
     Ok(Job {
-        target: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-        host: format!("127.0.0.1:{port}"),
+        target: SocketAddr::from((Ipv4Addr::LOCALHOST, served.port)),
+        host: format!("127.0.0.1:{}", served.port),
         workload,
         tokens: run.minted.tokens().clone(),
         variables: run.variables(levels, None),
@@ -143,6 +153,12 @@ pub(crate) fn job(
         seed: run.plan.seed,
         part: None,
         requests: None,
+        transport: Transport {
+            protocol: load.travel.protocol,
+            in_flight: load.travel.in_flight,
+            tls: served.tls.clone(),
+            proxy,
+        },
     })
 }
 
@@ -194,6 +210,7 @@ async fn start(
     spec: ServerSpec,
     prepared: Option<Prepared>,
     ready: &Ready,
+    tls: Option<Tls>,
 ) -> Result<Served, StepError> {
     let (port, cpus) = (spec.port, spec.cpus.clone());
     let stop = run.stop.clone();
@@ -213,7 +230,7 @@ async fn start(
         }
     };
     let counters = server.counters().ok();
-    let mut served = Served { server, port, cpus, counters };
+    let mut served = Served { server, port, tls, cpus, counters };
     match stop.guard(wait_ready(&mut served, ready)).await {
         Ok(()) => Ok(served),
         Err(error) => {
@@ -258,9 +275,10 @@ async fn wait_ready(served: &mut Served, ready: &Ready) -> Result<(), StepError>
         }
         let request = request.clone();
         let host = format!("127.0.0.1:{}", served.port);
+        let tls = served.tls.clone();
         let look = tokio::task::spawn_blocking(move || {
             let nothing = BTreeMap::new();
-            load::single_shot(target, &host, &request, &nothing, &nothing, READY_LOOK)
+            load::single_shot(target, &host, &request, &nothing, &nothing, READY_LOOK, tls.as_ref())
         });
         match look.await {
             Ok(Ok(response)) if (200..300).contains(&response.status) => return Ok(()),

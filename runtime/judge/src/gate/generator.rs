@@ -130,7 +130,7 @@ pub(crate) fn overloaded_by_its_own_slowness(context: &Context<'_>) -> Option<St
     let load = context.facts.load.as_ref()?;
     let mean_ns = context.latency.service?.mean_ns?;
     let rate = *context.values.get(&Metric::Throughput)?;
-    let taken = 1.0 + stats::law::littles_deviation(rate, mean_ns / 1e9, f64::from(load.connections))?;
+    let taken = 1.0 + stats::law::littles_deviation(rate, mean_ns / 1e9, f64::from(load.places()))?;
     (taken >= CONNECTIONS_TAKEN && mean_ns / 1e6 >= limit_ms).then(|| {
         format!(
             "the candidate held {} of the {} connections, {} each on average, where {} ms is the limit",
@@ -163,10 +163,10 @@ pub(crate) fn littles_law(context: &Context<'_>, tolerance: f64) -> Draft {
         return draft;
     };
     let mean = context.latency.service.and_then(|service| service.mean_ns);
-    let off = mean.and_then(|mean| stats::law::littles_deviation(rate, mean / 1e9, f64::from(load.connections)));
+    let off = mean.and_then(|mean| stats::law::littles_deviation(rate, mean / 1e9, f64::from(load.places())));
     draft.note("rate", Some(rate), "1/s");
     draft.note("mean service time", mean.map(|ns| ns / 1e6), "ms");
-    draft.note("connections", Some(f64::from(load.connections)), "count");
+    draft.note("connections", Some(f64::from(load.places())), "count");
     draft.note("connections that were used", Some(f64::from(load.connections_used)), "count");
     draft.note("deviation", off, "ratio");
     let Some(off) = off else {

@@ -78,6 +78,7 @@ pub fn job(target: SocketAddr, streams: Vec<Stream>) -> Job {
         seed: 7,
         part: None,
         requests: None,
+        transport: load::Transport::default(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use plan::phase::Comparison;
-use plan::{Cell, Gate, Order, Phase, Plan, Procedure, Rate, Step, StepKind};
+use plan::{Cell, Gate, Order, Phase, Plan, Procedure, Protocol, Rate, Step, StepKind, Travel};
 use serde_json::{Value, json};
 
 use super::words;
@@ -249,14 +249,27 @@ pub fn procedure(procedure: &Procedure) -> String {
                 Some(Rate::Factor(factor)) => format!("open loop at the level of {factor}"),
             };
             format!(
-                "{how}, workload {}: {}, {} window after {} warm-up",
+                "{how}, workload {}: {}{}, {} window after {} warm-up",
                 load.workload,
                 counted(load.connections.into(), "connection", "connections"),
+                travel(&load.travel),
                 span(load.window_ns),
                 span(load.warm_up_ns)
             )
         }
     }
+}
+
+/// How requests travel, where it isn't plain HTTP/1.1 straight to the target.
+fn travel(travel: &Travel) -> String {
+    let mut words = String::new();
+    if travel.protocol == Protocol::Http2 {
+        words.push_str(&format!(" of HTTP/2, {} in flight on each", travel.in_flight));
+    }
+    if let Some(proxy) = &travel.proxy {
+        words.push_str(&format!(" through the proxy {proxy}"));
+    }
+    words
 }
 
 /// A gate with its thresholds: what a repetition must show to be valid.

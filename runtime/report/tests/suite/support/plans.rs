@@ -95,6 +95,7 @@ pub fn capacity(shape: &Shape) -> Plan {
             image: Some(image("candidates/probe")),
             process: None,
             port: 8_090,
+            tls: None,
             env: Vec::new(),
             ready: ready("/"),
         }),
@@ -107,6 +108,7 @@ pub fn capacity(shape: &Shape) -> Plan {
                 image: Some(image(&format!("candidates/{name}"))),
                 process: None,
                 port: 8_080,
+                tls: None,
                 memory_bytes: Some(1 << 30),
                 open_files: 65_536,
                 env: Vec::new(),
@@ -305,6 +307,7 @@ fn phases(shape: &Shape) -> Vec<Phase> {
         warm_up_ns: if shape.window_s > 5 { 10 * second } else { second },
         timeout_ns: 10 * second,
         with: plan::Tool::Exp,
+        travel: plan::Travel::default(),
     });
     let saturation = vec![
         Gate::Census,
@@ -386,6 +389,7 @@ fn phases(shape: &Shape) -> Vec<Phase> {
                 warm_up_ns: second,
                 timeout_ns: 10 * second,
                 with: plan::Tool::Exp,
+                travel: plan::Travel::default(),
             }),
             axes: vec![candidates, cores, rates],
             repeat: (3, 6),
