@@ -233,9 +233,37 @@ pub fn explain(wanted: &str) -> Option<String> {
 
 /// Every code and name that can be explained, for suggestions.
 pub fn explainable() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let reader = syntax::PROBLEMS.iter().map(|kind| (kind.code.0, kind.name));
-    let own = CODES.iter().map(|info| (info.code.0, info.name));
-    reader.chain(own).chain(LINTS.iter().map(|lint| (lint.info.code.0, lint.info.name)))
+    kinds().map(|kind| (kind.code.0, kind.name))
+}
+
+/// What every kind of diagnostic is, whoever finds it: code, name, usual severity, explanation in a sentence or two.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// The code, such as `E0301`.
+    pub code: Code,
+    /// Its name in kebab case.
+    pub name: &'static str,
+    /// How bad it usually is.
+    pub severity: Severity,
+    /// What it means.
+    pub explanation: &'static str,
+}
+
+/// Every kind of diagnostic: the reader's, the analysis's, the lints'.
+pub fn kinds() -> impl Iterator<Item = Kind> {
+    let reader = syntax::PROBLEMS.iter().map(|kind| Kind {
+        code: kind.code,
+        name: kind.name,
+        severity: Severity::Error,
+        explanation: kind.explanation,
+    });
+    let own = CODES.iter().copied().chain(LINTS.iter().map(|lint| &lint.info)).map(|info| Kind {
+        code: info.code,
+        name: info.name,
+        severity: info.severity,
+        explanation: info.explanation,
+    });
+    reader.chain(own)
 }
 
 fn page(code: &str, name: &str, explanation: &str, bad: &str, good: &str) -> String {

@@ -9,12 +9,14 @@
 //! - `check`: what is missing, what is referred to, which machine fits.
 //! - `lower`: the plan, with its cells, order and hashes.
 //! - `lint`: what makes a study measure something else than it says.
+//! - `fix`: the texts after their fixes.
 //!
 //! Invariants: no I/O (sources come through `syntax::Sources`, the host as plain data); the same sources, machine and
 //! profile give the same bytes of plan; an error whose cause already has a diagnostic is not told a second time.
 
 pub mod check;
 pub mod codes;
+pub mod fix;
 pub mod host;
 pub mod lint;
 pub mod lower;

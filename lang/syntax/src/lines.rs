@@ -44,6 +44,12 @@ impl LineIndex {
         u32::try_from(self.starts.len()).unwrap_or(u32::MAX)
     }
 
+    /// The first byte of line `line` (from 0), or `None` past the last line.
+    #[must_use]
+    pub fn start(&self, line: u32) -> Option<u32> {
+        self.starts.get(line as usize).copied()
+    }
+
     /// The bytes of line `line` (from 0) without its line end, or `None` past the last line.
     #[must_use]
     pub fn line(&self, text: &str, line: u32) -> Option<Span> {

@@ -465,7 +465,7 @@ impl<'t> Parser<'t> {
     fn punctuation(&mut self) -> bool {
         let text = self.token_text();
         let problem = match text {
-            "," => recovery::comma(self.span()),
+            "," => recovery::comma(self.text, self.span()),
             ":" => recovery::colon_after_key(Span::new(self.start, self.end)),
             _ => return false,
         };

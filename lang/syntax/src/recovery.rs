@@ -341,10 +341,12 @@ pub(crate) fn missing_value(text: &str, key: Span, upto: Span) -> Problem {
         .help("the value stands on the same line; an empty text is `\"\"`")
 }
 
-pub(crate) fn comma(span: Span) -> Problem {
+pub(crate) fn comma(text: &str, span: Span) -> Problem {
+    let rest = text.get(span.end as usize..).unwrap_or("");
+    let space = if rest.is_empty() || rest.starts_with([' ', '\t', '\n', '\r', ';', '}']) { "" } else { " " };
     Problem::new(Kind::Comma, span, "values are separated by spaces, not by commas")
         .label("take it out")
-        .safe("use a space", vec![(span, " ".to_owned())])
+        .safe("use a space", vec![(span, space.to_owned())])
 }
 
 pub(crate) fn brackets(text: &str, open: Span) -> Problem {

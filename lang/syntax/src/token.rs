@@ -306,6 +306,11 @@ impl<'t> Lexer<'t> {
                 TokenKind::Slashdash
             }
             _ if word_len(self.bytes, start + 1) > 0 => self.word(start, start),
+            // `GET=/`: the shortest path there is.
+            Some(b' ' | b'\t' | b'\n' | b'\r' | b';' | b'}' | b'{') | None => {
+                self.at = start + 1;
+                TokenKind::Path
+            }
             _ => {
                 self.at = start + 1;
                 TokenKind::Stray

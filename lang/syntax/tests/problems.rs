@@ -72,6 +72,8 @@ const HABITS: &[(&str, &[&str], &str)] = &[
     ("n 1${x}", &["E0112"], "n \"1${x}\""),
     // Paths and addresses. Without the quotes `//…` would be a comment.
     ("use ./lib.kdl", &["E0113"], "use \"./lib.kdl\""),
+    ("ready GET=/ within=\"1s\"", &["E0113"], "ready GET=\"/\" within=\"1s\""),
+    ("a { GET / }", &["E0113"], "a { GET \"/\" }"),
     ("build /srv/app", &["E0113"], "build \"/srv/app\""),
     ("url http://127.0.0.1:80/x?a=b#c", &["E0113"], "url \"http://127.0.0.1:80/x?a=b#c\""),
     ("use std/http as=a/b", &["E0113", "E0113"], "use \"std/http\" as=\"a/b\""),
@@ -90,9 +92,9 @@ const HABITS: &[(&str, &[&str], &str)] = &[
     ("- repeat 6\n- load", &["E0115", "E0115"], "repeat 6\nload"),
     // JSON.
     ("\"repeat\": 6", &["E0114"], "\"repeat\" 6"),
-    ("cores [1, 2, 4]", &["E0121", "E0120", "E0120"], "cores 1  2  4"),
-    ("over \"a\", \"b\"", &["E0120"], "over \"a\"  \"b\""),
-    ("load rate=5, for=\"3s\"", &["E0120"], "load rate=5  for=\"3s\""),
+    ("cores [1, 2, 4]", &["E0121", "E0120", "E0120"], "cores 1 2 4"),
+    ("over \"a\", \"b\"", &["E0120"], "over \"a\" \"b\""),
+    ("load rate=5, for=\"3s\"", &["E0120"], "load rate=5 for=\"3s\""),
     // TOML and shell.
     ("repeat = 6", &["E0118"], "repeat 6"),
     ("title=\"x\"", &["E0118"], "title \"x\""),

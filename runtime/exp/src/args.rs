@@ -69,6 +69,15 @@ pub struct Check {
     /// How problems are printed.
     #[arg(long, value_enum, default_value_t = DiagnosticFormat::Human)]
     pub format: DiagnosticFormat,
+    /// Applies the fixes that say what was plainly meant, then prints what is left.
+    #[arg(long)]
+    pub fix: bool,
+    /// Applies guesses too, such as the nearest name.
+    #[arg(long)]
+    pub unsafe_fixes: bool,
+    /// Changes nothing, and prints what the fixes would change.
+    #[arg(long)]
+    pub diff: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -77,8 +86,12 @@ pub enum DiagnosticFormat {
     Human,
     /// One line each.
     Concise,
-    /// One JSON array.
+    /// One JSON object.
     Json,
+    /// SARIF 2.1.0, for code hosts and editors.
+    Sarif,
+    /// GitHub's annotations.
+    Github,
 }
 
 #[derive(Debug, Args)]
@@ -89,12 +102,19 @@ pub struct Fmt {
     /// Changes nothing, and ends with an error if a file would change.
     #[arg(long)]
     pub check: bool,
+    /// Changes nothing, prints what would change, and ends with an error if a file would.
+    #[arg(long)]
+    pub diff: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// A code or a lint's name.
-    pub code: String,
+    /// A code such as E0108, or a name such as single-repetition.
+    #[arg(required_unless_present = "list")]
+    pub code: Option<String>,
+    /// Every code with its name, one a line.
+    #[arg(long, conflicts_with = "code")]
+    pub list: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod exit;
 mod host;
 mod leftovers;
 mod lock;
+mod rewrite;
 mod rundir;
 mod sources;
 mod study;

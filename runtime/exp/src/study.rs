@@ -29,21 +29,33 @@ impl Study {
     /// # Errors
     /// The exit, after the reason was printed, when the file can't be read.
     pub fn open(file: &Path, selection: &Selection, to_run: bool, colours: Colours) -> Result<Self, Exit> {
-        let (sources, id) = DiskSources::open(file).map_err(|why| {
+        let (sources, id) = Self::read(file, colours)?;
+        let analysed = analysis::analyse(&sources, &id, &Self::options(selection, to_run));
+        Ok(Self { sources, id, analysed })
+    }
+
+    /// Reads the study at `file`.
+    ///
+    /// # Errors
+    /// The exit, after the reason was printed, when it can't be read.
+    pub fn read(file: &Path, colours: Colours) -> Result<(DiskSources, SourceId), Exit> {
+        DiskSources::open(file).map_err(|why| {
             let next = match crate::commands::check::studies_near(file) {
                 found if found.is_empty() => "name a study, such as experiments/capacity.kdl".to_owned(),
                 found => format!("studies near it: {}", found.join(", ")),
             };
             terminal::error(&why, "", &next, colours);
             Exit::Usage
-        })?;
-        let options = Options {
+        })
+    }
+
+    /// What the command line chose, and this host. `to_run`: ports in use are looked up too.
+    pub fn options(selection: &Selection, to_run: bool) -> Options {
+        Options {
             machine: selection.machine.clone(),
             profile: selection.profile.clone(),
             host: Some(crate::host::read(to_run)),
-        };
-        let analysed = analysis::analyse(&sources, &id, &options);
-        Ok(Self { sources, id, analysed })
+        }
     }
 
     /// The study's text.

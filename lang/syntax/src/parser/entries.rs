@@ -96,7 +96,7 @@ impl Parser<'_> {
         }
         let kept = text.trim_end_matches(',').len();
         let comma = Span::new(value.start + kept as u32, value.end);
-        self.problem(recovery::comma(comma));
+        self.problem(recovery::comma(self.text, comma));
         self.spaced = true;
         value.end = comma.start;
         match kind {

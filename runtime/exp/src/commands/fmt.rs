@@ -1,24 +1,25 @@
 //! `exp fmt`: lays studies out.
 
+use std::sync::Arc;
+
+use syntax::Sources;
+
 use crate::args::Fmt;
 use crate::diagnostics::{self, Texts};
 use crate::exit::Exit;
-use crate::sources::DiskSources;
+use crate::rewrite;
+use crate::study::Study;
 use crate::terminal::{self, Colours};
-use syntax::Sources;
 
-/// Formats each file in place, or says which would change.
+/// Formats each file in place, or says which would change and how.
 pub fn run(fmt: &Fmt, colours: Colours) -> Exit {
     let mut exit = Exit::Ok;
     for file in &fmt.files {
-        let (sources, id) = match DiskSources::open(file) {
+        let (sources, id) = match Study::read(file, colours) {
             Ok(opened) => opened,
-            Err(why) => {
-                terminal::error(&why, "", "name a study, a .kdl file", colours);
-                return Exit::Usage;
-            }
+            Err(exit) => return exit,
         };
-        let text = sources.text(&id).unwrap_or_else(|_| std::sync::Arc::from(""));
+        let text = sources.text(&id).unwrap_or_else(|_| Arc::from(""));
         let formatted = match syntax::format(&text) {
             Ok(formatted) => formatted,
             Err(problems) => {
@@ -32,11 +33,18 @@ pub fn run(fmt: &Fmt, colours: Colours) -> Exit {
         if *formatted == *text {
             continue;
         }
+        if fmt.diff {
+            terminal::out(&rewrite::diff(id.as_str(), &text, &formatted, colours.out));
+        }
         if fmt.check {
-            terminal::out(&format!("{id} would change\n"));
+            // Beside a diff, which is data, it is only a remark.
+            let line = format!("{id} would change\n");
+            if fmt.diff { terminal::err(&line) } else { terminal::out(&line) }
+        }
+        if fmt.diff || fmt.check {
             exit = Exit::Invalid;
-        } else if let Err(error) = std::fs::write(file, formatted) {
-            terminal::error(&format!("{id} can't be written: {error}"), "", "check its permissions", colours);
+        } else if let Err(why) = rewrite::replace(file, &text, &formatted) {
+            terminal::error(&why, "", "check its permissions, and try again", colours);
             return Exit::Environment;
         }
     }
