@@ -28,7 +28,7 @@ pub use graph::{Step, StepId, StepKind};
 pub use hash::ContentHash;
 pub use phase::{
     Agreement, Axis, Cell, Choice, Condition, Estimate, Estimator, Level, LoadProcedure, Metric, MetricRef, Order,
-    PgbenchProcedure, Phase, Procedure, Rate, Repeat, Slot, StartProcedure,
+    PgbenchProcedure, Phase, Procedure, Rate, Repeat, Slot,
 };
 pub use report::{ReportItem, ReportPlan};
 pub use subject::{

@@ -247,6 +247,9 @@ pub struct Load {
     /// Threads.
     #[arg(short = 't', long, default_value_t = 1)]
     pub threads: u32,
+    /// Have the kernel note when answers arrive on every connection, not on one of 16: how long they wait to be read.
+    #[arg(long)]
+    pub kernel_time: bool,
     /// What is printed.
     #[arg(long, value_enum, default_value_t = RunFormat::Human)]
     pub format: RunFormat,

@@ -210,6 +210,7 @@ fn job(address: SocketAddr, seconds: u64, connections: u32) -> Job {
         grace_ns: 1_000_000_000,
         threads: 1,
         cpus: CpuSet::new([LOAD_CPU]),
+        kernel_time: false,
         seed: 1,
         transport: load::Transport::default(),
         part: None,

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::AtomicBool;
 
 use journal::facts::{Census, Histogram, LoadFacts};
-use plan::{CpuSet, Expect, Request, Stream, Text, Workload};
+use plan::{CpuSet, Expect, Gate, Request, Stream, Text, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
@@ -43,6 +43,8 @@ pub struct Options {
     pub threads: u32,
     /// CPUs that they are pinned to; empty: not pinned.
     pub cpus: CpuSet,
+    /// Have the kernel note when answers arrive on every connection, not on a sample of them only.
+    pub kernel_time: bool,
     /// Send also to an address that is not this machine's own.
     pub beyond_loopback: bool,
 }
@@ -63,6 +65,7 @@ impl Default for Options {
             timeout_ns: 10_000_000_000,
             threads: 1,
             cpus: CpuSet::default(),
+            kernel_time: false,
             beyond_loopback: false,
         }
     }
@@ -82,9 +85,11 @@ pub struct Summary {
     pub census: Census,
     /// Failures by reason.
     pub failures: BTreeMap<String, u64>,
-    /// The latencies, each under its own name; `corrected` and `send-lag` in an open loop only.
+    /// The latencies, each under its own name; `corrected` and `send-lag` in an open loop only. `receive-queue` is the part of `service`
+    /// for which answers lay in the kernel until the generator read them, of the connections on which that was noted.
     pub latencies: BTreeMap<String, Spread>,
-    /// The generator's CPU time ÷ (window × threads); `None` where it could not be read.
+    /// Utilisation of the generator's busiest thread, without the time in which it polled and found nothing to do; `None` where its CPU
+    /// time could not be read.
     pub generator_busy: Option<f64>,
     /// What must be known to read the figures, in sentences.
     pub limits: Vec<String>,
@@ -140,8 +145,9 @@ impl Spread {
 pub fn run(options: &Options, stop: &AtomicBool) -> Result<Summary, LoadError> {
     let job = job(options)?;
     let prepared = prepare(&job)?;
-    let facts = prepared.run(sys::now_ns() + START_NOTICE_NS, stop)?;
-    Ok(summary(options, &job, facts))
+    let at_ns = sys::now_ns() + START_NOTICE_NS;
+    let facts = prepared.run(at_ns, stop)?;
+    Ok(summary(options, &job, at_ns, facts))
 }
 
 /// Notice that the threads get before the start.
@@ -192,6 +198,7 @@ pub fn job(options: &Options) -> Result<Job, LoadError> {
         grace_ns: options.timeout_ns,
         threads: options.threads,
         cpus: options.cpus.clone(),
+        kernel_time: options.kernel_time,
         seed: 1,
         part: None,
         requests: None,
@@ -233,7 +240,7 @@ fn resolve(url: &str, host: &str) -> Result<SocketAddr, LoadError> {
         .ok_or_else(|| LoadError::job(format!("the host of `{url}` has no address"), "check its name and port"))
 }
 
-fn summary(options: &Options, job: &Job, facts: LoadFacts) -> Summary {
+fn summary(options: &Options, job: &Job, at_ns: u64, facts: LoadFacts) -> Summary {
     let seconds = job.window_ns as f64 / 1e9;
     let stream = facts.streams.first().cloned().unwrap_or_default();
     let mut latencies = BTreeMap::from([
@@ -245,8 +252,10 @@ fn summary(options: &Options, job: &Job, facts: LoadFacts) -> Summary {
             latencies.insert(name.into(), Spread::of(histogram));
         }
     }
-    let threads = f64::from(facts.generator.threads.max(1));
-    let generator_busy = facts.generator.cpu_ns.map(|cpu| cpu as f64 / 1e9 / seconds / threads);
+    if let Some(receive) = &facts.generator.receive {
+        latencies.insert("receive-queue".into(), Spread::of(&receive.queue));
+    }
+    let generator_busy = facts.generator.busiest(facts.took_ns.unwrap_or(job.window_ns));
     let census = stream.census;
     Summary {
         request: format!("{} {}", options.method, options.url),
@@ -256,32 +265,57 @@ fn summary(options: &Options, job: &Job, facts: LoadFacts) -> Summary {
         failures: stream.failures.clone(),
         latencies,
         generator_busy,
-        limits: limits(&facts, &census, generator_busy, &stream.evidence),
+        limits: limits(&facts, &census, generator_busy, job.window_start_ns(at_ns)),
         facts,
     }
 }
 
-/// A generator that is busier than this measures itself.
-const BUSY: f64 = 0.85;
+/// A stillness of the target this many times its median service time is no slow answer.
+const STILL: u64 = 5;
 
-fn limits(facts: &LoadFacts, census: &Census, busy: Option<f64>, evidence: &[String]) -> Vec<String> {
+fn limits(facts: &LoadFacts, census: &Census, busy: Option<f64>, window_start: u64) -> Vec<String> {
     let mut limits = Vec::new();
+    let seconds_in = |at_ns: u64| at_ns.saturating_sub(window_start) as f64 / 1e9;
     match busy {
         None => limits.push("The generator's CPU time could not be read: whether it was the limit is unknown.".into()),
-        Some(busy) if busy > BUSY && facts.rate.is_none() => limits.push(format!(
-            "The generator was busy {:.0} % of the time: the target may carry more, and the latencies hold the generator's own queue.",
+        Some(busy) if busy > Gate::GENERATOR_BUSY => limits.push(format!(
+            "The generator was the bottleneck: a thread of it was busy {:.0} % of the time. The target may carry more, and the latencies hold the generator's own queue.",
             busy * 100.0
         )),
         Some(_) => {}
     }
+    let receive = facts.generator.receive.as_ref();
+    match receive.and_then(|receive| Some((receive, receive.share_of_service()?))) {
+        None => limits.push(
+            "No answer's arrival was noted by the kernel: how long answers waited for the generator is unknown.".into(),
+        ),
+        Some((receive, share)) if share > Gate::RECEIVE_QUEUE => limits.push(format!(
+            "The generator was the bottleneck of the latencies: answers lay in the kernel for {:.0} µs until it read them, {:.0} % of the service time (medians of {} answers on {} connections).",
+            receive.queue.quantile_ns(0.5).unwrap_or(0) as f64 / 1e3,
+            share * 100.0,
+            grouped(receive.queue.count as f64),
+            receive.connections
+        )),
+        Some(_) => {}
+    }
+    let median = facts.streams.iter().filter_map(|stream| stream.service.quantile_ns(0.5)).max().unwrap_or(0);
+    let silence = facts.silences.iter().max_by_key(|silence| silence.for_ns);
+    if let Some(silence) = silence.filter(|silence| silence.for_ns > STILL * median) {
+        limits.push(format!(
+            "The target stood still for {:.1} ms, {:.3} s into the window: requests were in flight, the generator was there, and nothing came.",
+            silence.for_ns as f64 / 1e6,
+            seconds_in(silence.at_ns)
+        ));
+    }
     let stalls = &facts.generator.stalls;
-    if let Some(longest) = stalls.iter().map(|stall| stall.for_ns).max() {
+    if let Some(longest) = stalls.iter().max_by_key(|stall| stall.for_ns) {
         let all: u64 = stalls.iter().map(|stall| stall.for_ns).sum();
         limits.push(format!(
-            "The generator itself stood still {} times, {:.1} ms in all and {:.1} ms at the longest: that is in the latencies and is not the target's.",
+            "The generator itself stood still {} times, {:.1} ms in all and {:.1} ms at the longest, {:.3} s into the window: that is in the latencies and is not the target's.",
             stalls.len(),
             all as f64 / 1e6,
-            longest as f64 / 1e6
+            longest.for_ns as f64 / 1e6,
+            seconds_in(longest.at_ns)
         ));
     }
     let lost = census.failed + census.timed_out + census.unanswered;
@@ -290,7 +324,8 @@ fn limits(facts: &LoadFacts, census: &Census, busy: Option<f64>, evidence: &[Str
             "{lost} requests got no expected answer; they are in no latency of the service and not in the rate."
         ));
     }
-    limits.extend(evidence.first().map(|first| format!("The first wrong answer: {first}")));
+    let evidence = facts.streams.iter().flat_map(|stream| &stream.evidence);
+    limits.extend(evidence.take(1).map(|first| format!("The first wrong answer: {first}")));
     if census.unsent > 0 {
         limits.push(format!(
             "{} requests that were due were never sent: every connection was waiting for an answer.",
@@ -340,23 +375,21 @@ impl fmt::Display for Summary {
         for (reason, count) in &self.failures {
             writeln!(f, "    {:>10}  {reason}", grouped(*count as f64))?;
         }
-        writeln!(f, "  {:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "ms", "mean", "p50", "p90", "p99", "p99.9", "max")?;
-        for name in ["service", "ttfb", "corrected", "send-lag"] {
+        writeln!(f, "  {:<13} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "ms", "mean", "p50", "p90", "p99", "p99.9", "max")?;
+        for name in ["service", "ttfb", "receive-queue", "corrected", "send-lag"] {
             let Some(spread) = self.latencies.get(name) else { continue };
-            write!(f, "  {name:<10}")?;
+            write!(f, "  {name:<13}")?;
             for value in [spread.mean_ms, spread.p50_ms, spread.p90_ms, spread.p99_ms, spread.p999_ms, spread.max_ms] {
                 write!(f, " {:>9}", value.map_or("–".to_owned(), |value| format!("{value:.3}")))?;
             }
             writeln!(f)?;
         }
-        write!(f, "  generator  ")?;
+        write!(f, "  generator     ")?;
         match self.generator_busy {
-            Some(busy) => write!(
-                f,
-                "{:.2} of {} thread(s) busy",
-                busy * f64::from(facts.generator.threads),
-                facts.generator.threads
-            )?,
+            Some(busy) if facts.generator.threads == 1 => write!(f, "{:.0} % busy", busy * 100.0)?,
+            Some(busy) => {
+                write!(f, "{} threads, the busiest {:.0} % of the time", facts.generator.threads, busy * 100.0)?;
+            }
             None => write!(f, "CPU time unknown")?,
         }
         if facts.rate.is_some() {

@@ -30,6 +30,8 @@ pub struct Connection {
     pub stream: Option<TcpStream>,
     /// What it is doing.
     pub state: State,
+    /// The kernel notes when answers arrive on it.
+    pub timed: bool,
     /// It has brought at least one answer.
     pub answered: bool,
     /// Failed attempts in a row.
@@ -63,6 +65,7 @@ impl Connection {
         Self {
             stream: Some(stream),
             state: State::Idle,
+            timed: false,
             answered: false,
             attempts: 0,
             lane: 0,

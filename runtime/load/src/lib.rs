@@ -4,7 +4,7 @@
 //! [`LoadFacts`]: a census of every request of the window, histograms kept whole, and the generator's own state.
 //! [`single_shot`] sends one request and [`check`] checks its answer with the validator of the hot path.
 //!
-//! What it does not do: it decides nothing about a repetition, opens no file and prints nothing but its answers.
+//! What it does not do: it decides nothing about a repetition, opens no file but /proc/stat and prints nothing but its answers.
 //! `unsafe` is in [`sys`] alone.
 
 pub mod alone;
@@ -17,6 +17,7 @@ mod histogram;
 mod http;
 mod json;
 pub mod noop;
+mod own;
 mod parameter;
 pub mod peer;
 mod prepare;

@@ -1,14 +1,15 @@
 //! From a job to its facts: check it, open the connections, run the threads, join their books.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use journal::facts::{GeneratorFacts, LoadFacts};
+use journal::facts::{GeneratorFacts, LoadFacts, ThreadFacts};
 use plan::CpuSet;
 
 use crate::connection::{self, Connection};
 use crate::course::{self, Collector, Hear, NO_CUT, Shelf, Signals};
 use crate::error::LoadError;
+use crate::own::{self, Receiving};
 use crate::program::Program;
 use crate::sys;
 use crate::tally::{Tally, Window};
@@ -104,6 +105,7 @@ impl Prepared {
             ));
         }
         let Self { program, mut connections, cpus } = self;
+        let (window_start, window_end) = (at_ns + program.warm_up, at_ns + program.warm_up + program.window);
         let mut workers = Vec::new();
         for (index, thread) in program.own.clone().enumerate() {
             let rest = connections.split_off(program.connections_of(thread) as usize);
@@ -115,13 +117,16 @@ impl Prepared {
             Some(_) => workers.iter().map(|_| Shelf::new(&program)).collect(),
             None => Vec::new(),
         };
-        let window_start = at_ns.saturating_add(program.warm_up);
         let mut collector = intervals.map(|(every_ns, hear)| {
             (every_ns, Collector::new(&program, &shelves, window_start, every_ns.max(1), hear))
         });
         let every_ns = collector.as_ref().map_or(0, |(every_ns, _)| *every_ns);
         let ended = AtomicBool::new(false);
-        let mut accounts = std::thread::scope(|scope| {
+        let pinned: Vec<Option<u32>> = workers.iter().map(|(_, cpu, _)| *cpu).collect();
+        let used = CpuSet::new(pinned.iter().flatten().copied());
+        let running = &AtomicU32::new(workers.len() as u32);
+        let waiter = std::thread::current();
+        let (mut accounts, steal_ns) = std::thread::scope(|scope| {
             if let Some((_, collector)) = &mut collector {
                 let ended = &ended;
                 scope.spawn(move || collector.run(ended));
@@ -131,7 +136,9 @@ impl Prepared {
                 .into_iter()
                 .map(|(thread, cpu, worker)| {
                     let shelf = shelves.next();
+                    let ending = Ending { running, waiter: waiter.clone() };
                     std::thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, move || {
+                        let _ending = ending;
                         if let Some(cpu) = cpu {
                             let next = "give the load role CPUs that this machine has";
                             sys::pin_to_cpu(cpu).map_err(LoadError::system(format!("run on CPU {cpu}"), next))?;
@@ -144,6 +151,11 @@ impl Prepared {
                     })
                 })
                 .collect();
+            // Before the window begins and after it has ended: the reading itself must not take the generator's CPU within it.
+            wait_until(window_start.saturating_sub(STEAL_READ_NS), running);
+            let before = own::stolen_ns(&used);
+            wait_until(window_end, running);
+            let after = own::stolen_ns(&used);
             let accounts: Vec<Result<Account, LoadError>> = threads
                 .into_iter()
                 .map(|thread| match thread {
@@ -155,7 +167,8 @@ impl Prepared {
                 })
                 .collect();
             ended.store(true, Ordering::Release);
-            accounts.into_iter().collect::<Result<Vec<_>, _>>()
+            let accounts = accounts.into_iter().collect::<Result<Vec<_>, LoadError>>()?;
+            Ok::<_, LoadError>((accounts, after.zip(before).and_then(|(after, before)| after.checked_sub(before))))
         })?;
         let rest: Vec<Vec<Tally>> = accounts.iter_mut().map(|account| std::mem::take(&mut account.tallies)).collect();
         let tallies = match collector {
@@ -166,7 +179,33 @@ impl Prepared {
                 all
             }
         };
-        Ok(join(&program, accounts, &tallies))
+        let mut facts = join(&program, &pinned, accounts, &tallies);
+        facts.generator.steal_ns = steal_ns;
+        Ok(facts)
+    }
+}
+
+/// How long before the window steal is read.
+const STEAL_READ_NS: u64 = 3_000_000;
+
+/// Tells who waits when a generating thread has ended, however it ended.
+struct Ending<'a> {
+    running: &'a AtomicU32,
+    waiter: std::thread::Thread,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.running.fetch_sub(1, Ordering::AcqRel);
+        self.waiter.unpark();
+    }
+}
+
+/// Sleeps until an instant of CLOCK_MONOTONIC, or until no thread runs any more.
+fn wait_until(at_ns: u64, running: &AtomicU32) {
+    while running.load(Ordering::Acquire) > 0 {
+        let Some(left) = at_ns.checked_sub(sys::now_ns()).filter(|left| *left > 0) else { return };
+        std::thread::park_timeout(Duration::from_nanos(left));
     }
 }
 
@@ -179,7 +218,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Joins the books of all threads. Histograms are merged as histograms.
-fn join(program: &Program, accounts: Vec<Account>, tallies: &[Tally]) -> LoadFacts {
+fn join(program: &Program, cpus: &[Option<u32>], accounts: Vec<Account>, tallies: &[Tally]) -> LoadFacts {
     let threads = accounts.len() as u32;
     let mut facts = LoadFacts {
         connections: program.own_connections(),
@@ -194,7 +233,12 @@ fn join(program: &Program, accounts: Vec<Account>, tallies: &[Tally]) -> LoadFac
         },
         ..LoadFacts::default()
     };
-    for account in accounts {
+    let mut receiving = Receiving::new();
+    let (mut timed, mut silences) = (0, Vec::new());
+    for (account, cpu) in accounts.into_iter().zip(cpus) {
+        timed += account.timed;
+        receiving.merge(&account.receiving);
+        silences.push(account.silences);
         facts.connections_used += account.connections_used;
         facts.reconnects += account.reconnects;
         facts.unsolicited += account.unsolicited;
@@ -204,10 +248,18 @@ fn join(program: &Program, accounts: Vec<Account>, tallies: &[Tally]) -> LoadFac
         generator.user_ns = add(generator.user_ns, account.usage.map(|usage| usage.user_ns));
         generator.involuntary_switches =
             add(generator.involuntary_switches, account.usage.map(|usage| usage.involuntary_switches));
+        generator.by_thread.push(ThreadFacts {
+            cpu: *cpu,
+            cpu_ns: account.usage.map(|usage| usage.cpu_ns),
+            polling_ns: account.polling_ns,
+            involuntary_switches: account.usage.map(|usage| usage.involuntary_switches),
+        });
         generator.stalls.extend(account.stalls);
         generator.max_backlog += account.max_backlog;
         facts.took_ns = facts.took_ns.max(account.took_ns);
     }
+    facts.generator.receive = receiving.to_facts(timed);
+    facts.silences = own::of_all(&silences);
     facts.generator.stalls.sort_by_key(|stall| (stall.at_ns, stall.for_ns));
     facts.streams = course::facts(program, tallies);
     facts

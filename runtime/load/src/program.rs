@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use crate::check::Checks;
 use crate::error::LoadError;
 use crate::http::Asked;
+use crate::own::SAMPLE;
 use crate::parameter::Parameters;
 use crate::request::{Names, Template};
 use crate::schedule::{Slots, Turns};
@@ -40,6 +41,8 @@ pub struct Program {
     pub requests: Option<u64>,
     /// Seed.
     pub seed: u64,
+    /// Of so many connections of a thread one has the arrival of its answers noted by the kernel.
+    pub timed_every: u32,
 }
 
 /// A stream made ready.
@@ -149,6 +152,7 @@ impl Program {
             connections: job.connections,
             requests: job.requests,
             seed: job.seed,
+            timed_every: if job.kernel_time { 1 } else { SAMPLE },
         })
     }
 

@@ -194,6 +194,74 @@ impl Event {
     }
 }
 
+/// Asks the kernel to note when bytes arrive on a socket (SO_TIMESTAMPNS), for [`receive_timed`].
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn time_arrivals(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the descriptor is open for the length of the call, and the kernel reads exactly the size that is passed.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// Reads from a socket, and says how long the last of the bytes that were read had lain in the kernel, ns. `None` where the kernel gave
+/// no timestamp, or the wall clock was set back meanwhile.
+///
+/// # Errors
+/// As `read`.
+pub fn receive_timed(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Option<u64>)> {
+    // Aligned as a cmsghdr has to be, and with room for more than the one message of 32 bytes that is asked for.
+    let mut control = [0u64; 8];
+    let mut parts = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: all-zero is a valid msghdr; its pointers are set to memory that outlives the call, with its true sizes.
+    let (length, arrived) = unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut parts;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control) as _;
+        let length = libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0);
+        if length < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        (length as usize, arrival(&message))
+    };
+    Ok((length, arrived.and_then(|arrived| wall_ns().checked_sub(arrived))))
+}
+
+/// The receive timestamp among a message's control messages.
+///
+/// # Safety
+/// The message's control buffer is valid, and was filled by the kernel.
+unsafe fn arrival(message: &libc::msghdr) -> Option<u64> {
+    // SAFETY: the CMSG functions walk the buffer that the kernel has filled and stay inside its length; a message of this type carries a
+    // timespec, which need not be aligned.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while let Some(found) = header.as_ref() {
+            if found.cmsg_level == libc::SOL_SOCKET && found.cmsg_type == libc::SCM_TIMESTAMPNS {
+                let time = libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned();
+                // Zero stands for none: the kernel begins to take timestamps a moment after the first socket asked for them.
+                if time.tv_sec == 0 {
+                    return None;
+                }
+                return Some((time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64));
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    None
+}
+
 /// What a file is watched for. Both are edge-triggered and registered once: no further `epoll_ctl` ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
@@ -324,5 +392,42 @@ mod tests {
         assert!(pin_to_cpu(1_023).is_err());
         assert!(pin_to_cpu(u32::MAX).is_err());
         std::thread::spawn(|| pin_to_cpu(0).expect("CPU 0 exists")).join().expect("no panic");
+    }
+
+    #[test]
+    fn bytes_that_lie_in_the_kernel_say_how_long() {
+        use std::io::Write;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut sender = std::net::TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
+        let receiver = listener.accept().expect("accepted").0;
+        let mut buffer = [0; 16];
+        sender.write_all(b"untimed").expect("sent");
+        assert_eq!(receive_timed(receiver.as_fd(), &mut buffer).expect("read"), (7, None), "nobody asked for it");
+        time_arrivals(receiver.as_fd()).expect("asked");
+        // The kernel begins to take timestamps a moment after the first socket asked for them.
+        let began = (0..1_000).any(|_| {
+            sender.write_all(b"timed").expect("sent");
+            let timed = receive_timed(receiver.as_fd(), &mut buffer).expect("read").1.is_some();
+            sleep_until(now_ns() + if timed { 0 } else { 2_000_000 });
+            timed
+        });
+        assert!(began, "a thousand messages over two seconds without a timestamp");
+        for pause_ms in [0, 30] {
+            let before = now_ns();
+            sender.write_all(b"timed").expect("sent");
+            sleep_until(now_ns() + pause_ms * 1_000_000);
+            let (length, waited) = receive_timed(receiver.as_fd(), &mut buffer).expect("read");
+            let most = now_ns() - before;
+            let waited = waited.expect("a timestamp");
+            assert_eq!(length, 5);
+            // Arrived after it was sent, and before the pause: as far as the wall clock runs like the monotonic one.
+            assert!(waited <= most + 1_000_000, "{waited} of at most {most} ns");
+            assert!(waited + 1_000_000 >= pause_ms * 1_000_000, "{waited} of {pause_ms} ms");
+        }
+        receiver.set_nonblocking(true).expect("nonblocking");
+        let error = receive_timed(receiver.as_fd(), &mut buffer).expect_err("nothing there");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        drop(sender);
+        assert_eq!(receive_timed(receiver.as_fd(), &mut buffer).expect("the end").0, 0);
     }
 }

@@ -105,6 +105,11 @@ pub struct Window {
 }
 
 impl Window {
+    /// Whether a request that has been answered belongs to the window.
+    pub fn counts(&self, stamps: &Stamps) -> bool {
+        if self.open { stamps.due >= self.start } else { (self.start..self.end).contains(&stamps.done) }
+    }
+
     /// Length of a slice of the window: 100 ms for windows of up to a minute, and never more than 600 slices.
     pub const fn slice(window: u64) -> u64 {
         100_000_000 * window.div_ceil(60_000_000_000)

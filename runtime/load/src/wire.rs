@@ -49,6 +49,9 @@ pub struct Job {
     pub threads: u32,
     /// CPUs that the threads are pinned to, round robin; empty: not pinned.
     pub cpus: CpuSet,
+    /// Whether the kernel notes the arrival of answers on every connection, and not on a sample of them only.
+    #[serde(default)]
+    pub kernel_time: bool,
     /// Seed of the parameters, of the order of streams and of random arrivals.
     pub seed: u64,
     /// Where this generator is one of several with the same job: its place among them. `None`: it sends all of the load.
@@ -251,6 +254,7 @@ mod tests {
             grace_ns: 4,
             threads: 1,
             cpus: CpuSet::new([1]),
+            kernel_time: false,
             seed: 7,
             part: Some(Part { first: 1, of: 2 }),
             requests: None,

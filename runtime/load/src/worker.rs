@@ -17,11 +17,12 @@ use crate::connection::{Connection, State, Unwritten};
 use crate::course::{Shelf, Signals};
 use crate::error::LoadError;
 use crate::http::Reader;
+use crate::own::{Receiving, Silences};
 use crate::parameter::Values;
 use crate::program::Program;
 use crate::schedule::{Slot, Slots, Turns};
 use crate::sys::{self, Epoll, Event, Interest, Timer, Usage};
-use crate::tally::{Outcome, Stalls, Tally, Window};
+use crate::tally::{Outcome, STALL_NS, Stalls, Tally, Window};
 
 /// How long before a slot the thread stops sleeping.
 const SPIN_NS: u64 = 60_000;
@@ -56,6 +57,14 @@ pub struct Account {
     pub max_backlog: u64,
     /// How long the window was, ns, where it ended otherwise than by its time.
     pub took_ns: Option<u64>,
+    /// Connections whose answers the kernel timed.
+    pub timed: u32,
+    /// How long those lay in the kernel.
+    pub receiving: Receiving,
+    /// Times in which requests were in flight, the thread was there, and nothing came.
+    pub silences: Vec<(u64, u64)>,
+    /// Time in which it polled and found nothing to do, ns.
+    pub polling_ns: u64,
 }
 
 /// One generating thread, before and while it runs.
@@ -97,6 +106,13 @@ pub struct Worker<'a> {
     ended: u64,
     reconnects: u64,
     unsolicited: u64,
+    receiving: Receiving,
+    /// How long the bytes that are being taken had lain in the kernel, where that was noted.
+    lay: Option<u64>,
+    silences: Silences,
+    /// When something last came from the target.
+    heard: u64,
+    polling_ns: u64,
     next_sweep: u64,
     next_retry: u64,
 
@@ -123,13 +139,18 @@ impl<'a> Worker<'a> {
     ///
     /// # Errors
     /// When the system refuses an epoll or a timer.
-    pub fn new(program: &'a Program, thread: u32, connections: Vec<Connection>) -> Result<Self, LoadError> {
+    pub fn new(program: &'a Program, thread: u32, mut connections: Vec<Connection>) -> Result<Self, LoadError> {
         let next = "close other programs or raise the limit of open files (`ulimit -n`)";
         let epoll = Epoll::new().map_err(LoadError::system("watch its connections", next))?;
         let timer = Timer::new().map_err(LoadError::system("set a timer", next))?;
         epoll.add(timer.as_fd(), TIMER, Interest::Read).map_err(LoadError::system("watch its timer", next))?;
-        for (index, connection) in (0u32..).zip(&connections) {
+        for (index, connection) in (0u32..).zip(&mut connections) {
             if let Some(stream) = &connection.stream {
+                if index.is_multiple_of(program.timed_every) {
+                    let next = "run it on a kernel that has SO_TIMESTAMPNS";
+                    sys::time_arrivals(stream.as_fd()).map_err(LoadError::system("time its answers", next))?;
+                    connection.timed = true;
+                }
                 epoll
                     .add(stream.as_fd(), connection.token(index), Interest::ReadWrite)
                     .map_err(LoadError::system("watch a connection", next))?;
@@ -169,6 +190,11 @@ impl<'a> Worker<'a> {
             ended: 0,
             reconnects: 0,
             unsolicited: 0,
+            receiving: Receiving::new(),
+            lay: None,
+            silences: Silences::new(),
+            heard: 0,
+            polling_ns: 0,
             next_sweep: NEVER,
             next_retry: NEVER,
             buffer: vec![0; BUFFER].into_boxed_slice(),
@@ -208,6 +234,7 @@ impl<'a> Worker<'a> {
             sys::sleep_until(at.min(now + 20_000_000));
         }
         self.last = sys::now_ns();
+        self.heard = self.last;
         self.stalls.between(&self.window, at, self.last);
         self.next_sweep = self.last + self.sweep_every();
         for index in 0..self.connections.len() as u32 {
@@ -218,6 +245,7 @@ impl<'a> Worker<'a> {
         let (mut usage_start, mut usage_end) = (None, None);
         loop {
             let now = self.stamp();
+            let issued = self.issued;
             if signals.stopped() {
                 return Err(LoadError::Stopped);
             }
@@ -259,6 +287,7 @@ impl<'a> Worker<'a> {
             .min()
             .unwrap_or(NEVER);
             let (timeout_ms, expected_by) = self.sleep(milestone)?;
+            let idle = self.issued == issued;
             let slept = self.stamp();
             let count = self
                 .epoll
@@ -269,6 +298,10 @@ impl<'a> Worker<'a> {
             let explained = if timeout_ms == 0 { slept } else { expected_by.max(slept) };
             if count > 0 || timeout_ms == 0 {
                 self.stalls.between(&self.window, explained, woke);
+            }
+            // A turn of the loop that found nothing to do; one that took longer than a stall's length is the stall's.
+            if idle && count == 0 && timeout_ms == 0 && woke - now <= STALL_NS && self.in_window(now) {
+                self.polling_ns += woke - now;
             }
             self.last = woke;
             for event in &events[..count] {
@@ -358,6 +391,10 @@ impl<'a> Worker<'a> {
         if self.issued != self.ended + waiting || waiting != self.in_flight {
             return Err(LoadError::LostCount { issued: self.issued, ended: self.ended, in_flight: waiting });
         }
+        let oldest = self.connections.iter().filter(|connection| connection.state == State::Waiting);
+        if let Some(oldest) = oldest.map(|connection| connection.stamps.sent).min() {
+            self.silences.between(&self.window, self.heard.max(oldest), now);
+        }
         for index in 0..self.connections.len() as u32 {
             let connection = &mut self.connections[index as usize];
             if connection.state == State::Waiting {
@@ -371,9 +408,14 @@ impl<'a> Worker<'a> {
             self.tallies[lane].unsent(&self.window, self.start + slot.after_ns, now);
             self.next_slot();
         }
+        let stalls = self.stalls.into_kept();
         Ok(Account {
             tallies: self.tallies,
-            stalls: self.stalls.into_kept(),
+            timed: self.connections.iter().filter(|connection| connection.timed).count() as u32,
+            receiving: self.receiving,
+            silences: self.silences.without(&stalls),
+            polling_ns: self.polling_ns,
+            stalls,
             usage,
             connections_used: self.connections.iter().filter(|connection| connection.answered).count() as u32,
             reconnects: self.reconnects,

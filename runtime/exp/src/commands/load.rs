@@ -90,6 +90,7 @@ fn options(arguments: &Load) -> Result<Options, String> {
         window_ns: duration(&arguments.duration)?,
         timeout_ns: duration(&arguments.timeout)?,
         threads: arguments.threads,
+        kernel_time: arguments.kernel_time,
         cpus,
         ..Options::default()
     })

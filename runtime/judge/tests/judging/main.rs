@@ -8,5 +8,4 @@ mod figures;
 mod gates;
 mod next;
 mod published;
-mod starts;
 mod verdict;

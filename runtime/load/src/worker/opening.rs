@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use super::{NEVER, Worker};
 use crate::connection::{self, State};
-use crate::sys::Interest;
+use crate::sys::{self, Interest};
 use crate::tally::{Failure, Outcome, Stamps};
 
 impl Worker<'_> {
@@ -27,7 +27,9 @@ impl Worker<'_> {
         connection.state = State::Opening;
         connection.stamps = Stamps { due: 0, sent: now, first: 0, done: 0 };
         let token = connection.token(index);
+        let timed = connection.timed;
         let opening = connection::begin(self.program.target)
+            .and_then(|stream| if timed { sys::time_arrivals(stream.as_fd()).map(|()| stream) } else { Ok(stream) })
             .and_then(|stream| self.epoll.add(stream.as_fd(), token, Interest::ReadWrite).map(|()| stream));
         match opening {
             Ok(stream) => self.connections[index as usize].stream = Some(stream),

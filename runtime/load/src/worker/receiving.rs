@@ -1,11 +1,12 @@
 //! What a thread does when something has come: reading, checking, ending requests.
 
 use std::io::{self, Read};
+use std::os::fd::AsFd;
 
 use super::{NEVER, TIMER, Taken, Worker};
 use crate::connection::State;
 use crate::http::{self, Look, Reader, Response, Violation, excerpt};
-use crate::sys::Event;
+use crate::sys::{self, Event};
 use crate::tally::{Failure, Outcome};
 
 impl Worker<'_> {
@@ -52,7 +53,15 @@ impl Worker<'_> {
         loop {
             let connection = &mut self.connections[index as usize];
             let Some(stream) = &mut connection.stream else { break };
-            let got = stream.read(&mut buffer);
+            let got = if connection.timed {
+                sys::receive_timed(stream.as_fd(), &mut buffer).map(|(length, lay)| {
+                    self.lay = lay;
+                    length
+                })
+            } else {
+                self.lay = None;
+                stream.read(&mut buffer)
+            };
             let now = self.stamp();
             let connection = &mut self.connections[index as usize];
             match got {
@@ -61,6 +70,8 @@ impl Worker<'_> {
                     break;
                 }
                 Ok(length) => {
+                    self.silences.between(&self.window, self.heard.max(connection.stamps.sent), now);
+                    self.heard = now;
                     if connection.state != State::Waiting {
                         self.unsolicited += u64::from(self.in_window(now));
                         self.free.retain(|free| *free != index);
@@ -154,7 +165,14 @@ impl Worker<'_> {
             lane.parameters.draw(connection.ordinal, &mut self.values);
         }
         let outcome = match lane.checks.verify(response, &self.values, &mut self.scratch) {
-            Ok(()) => Outcome::Ok,
+            Ok(()) => {
+                if let Some(lay) = self.lay
+                    && self.window.counts(&connection.stamps)
+                {
+                    self.receiving.record(lay, connection.stamps.done - connection.stamps.sent);
+                }
+                Outcome::Ok
+            }
             Err(mismatch) => {
                 let tally = &mut self.tallies[usize::from(connection.lane)];
                 if tally.wants_evidence() {

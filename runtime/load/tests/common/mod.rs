@@ -75,6 +75,7 @@ pub fn job(target: SocketAddr, streams: Vec<Stream>) -> Job {
         grace_ns: 2_500 * MS,
         threads: 1,
         cpus: CpuSet::default(),
+        kernel_time: false,
         seed: 7,
         part: None,
         requests: None,
