@@ -107,6 +107,10 @@ codes! {
     UNUSED_FACTOR "E0312" "unused-factor" Error
         "A factor that no phase varies changes nothing."
         bad r#"factor size 1 2 4"# good "factor cores 1"
+    SECRET_EXPOSED "E0313" "secret-exposed" Error
+        "A secret is read where its value would have to be written down: into the plan, an image's name, a title. Secrets are filled in at use only, in a server's `env` and in requests."
+        bad "secret TOKEN\ncandidate app { image \"app:${env:TOKEN}\"; listen 8080; env TOKEN=\"${env:TOKEN}\"; ready GET=\"/\" }"
+        good "secret TOKEN\ncandidate app { image \"app:1\"; listen 8080; env TOKEN=\"${env:TOKEN}\"; ready GET=\"/\" }"
 
     WRONG_TYPE "E0401" "wrong-type" Error
         "A value is of another type than the one that is due."

@@ -28,6 +28,8 @@ pub mod schema;
 pub mod stdlib;
 pub mod value;
 
+use std::collections::BTreeMap;
+
 use plan::{Limit, Plan};
 use syntax::{Diagnostic, Severity, SourceId, Sources};
 
@@ -46,6 +48,8 @@ pub struct Options {
     pub profile: Option<String>,
     /// The host, where the study is to be checked against one.
     pub host: Option<Host>,
+    /// The environment, of which only what the study declares with `input` is looked at.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// Everything that is known of a study.
@@ -71,9 +75,10 @@ impl Analysed {
 /// Analyses the study `id`.
 pub fn analyse(sources: &dyn Sources, id: &SourceId, options: &Options) -> Analysed {
     let mut problems = Problems::default();
-    let (study, imported) = resolve::resolve(sources, id, options.profile.as_deref(), &mut problems);
+    let (mut study, imported) = resolve::resolve(sources, id, options.profile.as_deref(), &mut problems);
     check::required::check(&study, &mut problems);
     check::references::check(&study, &mut problems);
+    let inputs = resolve::inputs::fill(&mut study, &options.environment);
     let host = options.host.as_ref();
     let chosen = check::machine::choose(&study, options.machine.as_deref(), host, &mut problems);
     if let Some(chosen) = &chosen {
@@ -83,6 +88,7 @@ pub fn analyse(sources: &dyn Sources, id: &SourceId, options: &Options) -> Analy
         check::machine::check_host(&study, host, &mut problems);
     }
     let mut lowered = lower::lower(&study, chosen.as_ref(), &mut problems);
+    lower::environment(&mut lowered.plan, inputs);
     lowered.plan.limits.extend(sharing(&lowered.plan));
     lowered.plan.limits.extend(unchecked(&lowered.plan));
     check::transport::check(&study, &lowered.plan, &mut problems);

@@ -12,6 +12,7 @@ pub mod cpus;
 pub mod gate;
 pub mod graph;
 pub mod hash;
+pub mod input;
 pub mod phase;
 pub mod report;
 pub mod subject;
@@ -26,6 +27,7 @@ pub use cpus::CpuSet;
 pub use gate::Gate;
 pub use graph::{Step, StepId, StepKind};
 pub use hash::ContentHash;
+pub use input::Input;
 pub use phase::{
     Agreement, Axis, Cell, Choice, Condition, Estimate, Estimator, Level, LoadProcedure, Metric, MetricRef, Order,
     PgbenchProcedure, Phase, Procedure, Rate, Repeat, Slot,
@@ -66,6 +68,13 @@ pub struct Plan {
     pub profile: Option<String>,
     /// Seed of every random choice (order of blocks, generated parameters).
     pub seed: u64,
+    /// Environment variables that the study reads, with the values that its texts hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<Input>,
+    /// Environment variables whose values are secret: texts hold `${env:NAME}`, and only whoever executes the plan fills
+    /// it in, at use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
     /// Issuers and the tokens they mint.
     pub credentials: Vec<Credentials>,
     /// The database under the candidates, if the study has one.

@@ -18,6 +18,7 @@ pub mod postgres;
 pub mod process;
 pub mod run;
 pub mod sample;
+pub mod secret;
 mod step;
 pub mod stop;
 pub mod stream;

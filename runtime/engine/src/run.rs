@@ -14,6 +14,7 @@ use plan::{Plan, Step, StepId, StepKind};
 use crate::backend::{Backend, Prepared};
 use crate::credentials::Minted;
 use crate::error::{Class, StepError};
+use crate::secret::Secrets;
 use crate::step;
 use crate::stop::Stop;
 use crate::stream::{Onlooker, Stream};
@@ -38,6 +39,8 @@ pub struct Setup {
     pub environment: Environment,
     /// Candidates that can't be measured here, with the reason and what mends it.
     pub not_measured: Vec<NotMeasured>,
+    /// Values of the plan's secrets.
+    pub secrets: Secrets,
 }
 
 /// A candidate that can't be measured here.
@@ -66,6 +69,7 @@ pub struct Run {
     pub(crate) prepared: BTreeMap<Subject, Prepared>,
     pub(crate) database: Option<step::database::RunningDatabase>,
     pub(crate) minted: Minted,
+    secrets: Secrets,
     /// Candidates that are not measured, or failed before anything was measured.
     pub(crate) left_out: BTreeSet<String>,
     /// Repetitions in a row that failed without facts, by phase and cell: such a cell is given up after [`GIVE_UP_AFTER`].
@@ -105,8 +109,8 @@ pub async fn execute(
     onlookers: Vec<Box<dyn Onlooker>>,
     stop: Stop,
 ) -> Ended {
-    let Setup { plan, root, run, scratch, results, exp, backend, environment, not_measured } = setup;
-    let stream = Stream::new(journal, &earlier, onlookers);
+    let Setup { plan, root, run, scratch, results, exp, backend, environment, not_measured, secrets } = setup;
+    let stream = Stream::new(journal, &earlier, onlookers, secrets.clone());
     let now_s = i64::try_from(crate::stream::unix_ns() / 1_000_000_000).unwrap_or(0);
     let minted = match Minted::mint(&plan.credentials, now_s) {
         Ok(minted) => minted,
@@ -125,6 +129,7 @@ pub async fn execute(
         prepared: BTreeMap::new(),
         database: None,
         minted,
+        secrets,
         left_out: BTreeSet::new(),
         failures: BTreeMap::new(),
         left_behind: Vec::new(),
@@ -133,6 +138,7 @@ pub async fn execute(
     if result.is_ok() {
         result = run.steps().await;
     }
+    result = result.map_err(|error| run.secrets.hide_error(error));
     run.clean_up().await;
     let end = match &result {
         Ok(()) => RunEnd::Completed,
@@ -191,13 +197,14 @@ impl Run {
         crate::backend::processes(&self.root, &self.scratch, &self.stop)
     }
 
-    /// Values of the variables: levels, credentials, and the database that is used.
+    /// Values of the variables: levels, credentials, secrets, and the database that is used.
     pub(crate) fn variables(
         &self,
         levels: &BTreeMap<String, String>,
         database: Option<&str>,
     ) -> BTreeMap<String, String> {
         let mut values = self.minted.variables().clone();
+        values.extend(self.secrets.variables());
         values.extend(levels.iter().map(|(factor, level)| (factor.clone(), level.clone())));
         if let (Some(running), Some(name)) = (&self.database, database) {
             values.insert("database.url".to_owned(), running.server.url(name));
@@ -367,8 +374,9 @@ impl Run {
             }
             Err(error) if matches!(error.class, Class::Step | Class::Environment) => {
                 *self.failures.entry((phase.to_owned(), cell)).or_default() += 1;
-                self.keep_log(&repetition, &error.failure);
-                self.stream.publish(Event::RepetitionFailed { repetition, failure: error.failure })
+                let failure = self.secrets.hide_failure(error.failure);
+                self.keep_log(&repetition, &failure);
+                self.stream.publish(Event::RepetitionFailed { repetition, failure })
             }
             Err(error) => Err(error),
         }

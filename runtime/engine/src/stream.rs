@@ -6,6 +6,7 @@ use journal::{Event, Record};
 use judge::Evidence;
 
 use crate::error::{Class, StepError};
+use crate::secret::Secrets;
 
 /// Sees every event after it was journaled: the terminal, a live page.
 pub trait Onlooker {
@@ -21,11 +22,17 @@ pub struct Stream {
     journal: journal::Journal,
     evidence: Evidence,
     onlookers: Vec<Box<dyn Onlooker>>,
+    secrets: Secrets,
 }
 
 impl Stream {
-    /// A stream into `journal`. `earlier` are the records that the journal already holds.
-    pub fn new(journal: journal::Journal, earlier: &[Record], mut onlookers: Vec<Box<dyn Onlooker>>) -> Self {
+    /// A stream into `journal`. `earlier` are the records that the journal already holds; `secrets` never get into it.
+    pub fn new(
+        journal: journal::Journal,
+        earlier: &[Record],
+        mut onlookers: Vec<Box<dyn Onlooker>>,
+        secrets: Secrets,
+    ) -> Self {
         let mut evidence = Evidence::new();
         for record in earlier {
             evidence.take(record);
@@ -33,7 +40,7 @@ impl Stream {
                 onlooker.past(record);
             }
         }
-        Self { journal, evidence, onlookers }
+        Self { journal, evidence, onlookers, secrets }
     }
 
     /// Journals an event and shows it.
@@ -41,7 +48,7 @@ impl Stream {
     /// # Errors
     /// Class [`Class::Journal`] when it can't be written; nobody was shown it then.
     pub fn publish(&mut self, event: Event) -> Result<(), StepError> {
-        let record = self.journal.append(event).map_err(|error| {
+        let record = self.journal.append(self.secrets.hide(event)).map_err(|error| {
             StepError::new(
                 Class::Journal,
                 format!("the journal can't be written: {error}"),

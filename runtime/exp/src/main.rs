@@ -14,6 +14,7 @@ mod rundir;
 mod sources;
 mod study;
 mod terminal;
+mod variables;
 mod view;
 
 use std::process::ExitCode;

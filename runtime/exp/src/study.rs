@@ -55,6 +55,7 @@ impl Study {
             machine: selection.machine.clone(),
             profile: selection.profile.clone(),
             host: Some(crate::host::read(to_run)),
+            environment: crate::variables::environment(),
         }
     }
 

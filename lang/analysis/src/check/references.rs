@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use plan::input::ENVIRONMENT;
 use syntax::{Applicability, Fix, Location};
 
 use crate::codes;
 use crate::lint::LINTS;
 use crate::names;
 use crate::problems::{Problems, problem};
+use crate::resolve::inputs::environment_text;
 use crate::resolve::{Item, Study};
 use crate::schema::Kind;
 use crate::value::{Template, Value, Valued};
@@ -26,6 +28,7 @@ pub fn check(study: &Study, problems: &mut Problems) {
     }
     let used = std::mem::take(&mut walk.used);
     let misspelt = walk.misspelt;
+    declared_twice(study, problems);
     factors(study, problems);
     // What only a removed phase used falls away with it; what a misread file or a misspelt name means can't be known.
     if study.profile.is_none() && !study.wounded && !misspelt {
@@ -77,8 +80,62 @@ impl<'a> Walk<'a> {
             Value::Figure { phase, .. } => self.reference(Kind::Phase, phase, valued),
             Value::List(list) => list.iter().for_each(|valued| self.value(valued, variables)),
             Value::Template(template) => variables.push(template),
+            Value::Text(plain) => self.environment(plain, valued),
             _ => {}
         }
+    }
+
+    /// What a plain text reads of the environment: an input's value is filled in, a secret's would be written down.
+    fn environment(&mut self, plain: &str, valued: &Valued) {
+        let Some(read) = environment_text(plain) else { return };
+        for variable in read.variables() {
+            let Some(name) = variable.strip_prefix(ENVIRONMENT) else { continue };
+            let at = part_of(valued, variable);
+            if self.study.find("secret", name).is_some() {
+                self.used.insert((Kind::Secret, name.to_owned()));
+                let message = format!("the secret `{name}` would be written down here");
+                self.problems.push(
+                    problem(&codes::SECRET_EXPOSED, &at, message)
+                        .help("secrets are filled in at use: in a server's `env`, and in requests"),
+                );
+            } else {
+                self.environment_variable(name, &at);
+            }
+        }
+    }
+
+    /// `${env:NAME}`, which an `input` or a `secret` must declare.
+    fn environment_variable(&mut self, name: &str, at: &Location) {
+        self.used.insert((Kind::Input, name.to_owned()));
+        self.used.insert((Kind::Secret, name.to_owned()));
+        let study = self.study;
+        let declared = study.find("input", name).is_some() || study.find("secret", name).is_some();
+        if declared || study.wounded || study.was_removed("input", name) || study.was_removed("secret", name) {
+            return;
+        }
+        self.misspelt = true;
+        let known: Vec<&str> = study.names("input").chain(study.names("secret")).collect();
+        let near = names::nearest(name, known.iter().copied());
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let mut diagnostic = problem(
+            &codes::UNKNOWN_VARIABLE,
+            at,
+            format!("the study does not declare the environment variable `{name}`{hint}"),
+        )
+        .help(format!("write `input {name}`, or `secret {name}` where its value must not be recorded"));
+        if let Some(near) = near {
+            let replacement = plan::input::variable(near);
+            let fix = Fix::replace(format!("write `{replacement}`"), at.clone(), replacement, Applicability::Unsafe);
+            diagnostic = diagnostic.fix(fix);
+        }
+        if let Some(header) = study.only("study") {
+            let end = header.at.span.end;
+            let place = Location::new(&header.at.source, syntax::Span::new(end, end));
+            let text = format!("\ninput {name}");
+            diagnostic =
+                diagnostic.fix(Fix::replace(format!("declare `input {name}`"), place, text, Applicability::Unsafe));
+        }
+        self.problems.push(diagnostic);
     }
 
     fn reference(&mut self, kind: Kind, name: &str, valued: &Valued) {
@@ -101,7 +158,7 @@ impl<'a> Walk<'a> {
                 std::iter::once("candidate").chain(study.names("factor")).chain(local).collect()
             }
             Kind::Lint => LINTS.iter().map(|lint| lint.info.name).collect(),
-            Kind::Definition | Kind::Profile | Kind::Metric => return,
+            Kind::Input | Kind::Secret | Kind::Definition | Kind::Profile | Kind::Metric => return,
         };
         // The report lays figures out by factors that only the figure's phase has.
         let in_report = self.path.first().is_some_and(|item| item.kind() == "report");
@@ -134,11 +191,8 @@ impl<'a> Walk<'a> {
             false => format!("there is {}", names::listed(known)),
         });
         // The value may be a figure, a rate or a quoted word: only the name in it is replaced.
-        if let (Some(near), Some(offset)) = (near, valued.written.find(name)) {
-            let offset = u32::try_from(offset).unwrap_or(u32::MAX);
-            let start = at.span.start.saturating_add(offset);
-            let end = start.saturating_add(u32::try_from(name.len()).unwrap_or(0));
-            let place = Location::new(&at.source, syntax::Span::new(start, end));
+        if let Some(near) = near.filter(|_| valued.written.contains(name)) {
+            let place = part_of(valued, name);
             diagnostic = diagnostic.fix(Fix::replace(format!("write `{near}`"), place, near, Applicability::Unsafe));
         }
         if let Some(top) = self.path.first()
@@ -190,6 +244,10 @@ impl<'a> Walk<'a> {
         }
         let known = self.known_variables();
         for (name, at) in &template.variables {
+            if let Some(name) = name.strip_prefix(ENVIRONMENT) {
+                self.environment_variable(name, at);
+                continue;
+            }
             if let Some((credentials, _)) = name.split_once('.') {
                 self.used.insert((Kind::Credentials, credentials.to_owned()));
             }
@@ -237,9 +295,37 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Where a part of a value stands, if it is written there as it reads; otherwise all of the value.
+fn part_of(valued: &Valued, part: &str) -> Location {
+    let found = valued.written.find(part).and_then(|offset| u32::try_from(offset).ok());
+    found.map_or_else(
+        || valued.at.clone(),
+        |offset| {
+            let start = valued.at.span.start.saturating_add(offset);
+            let end = start.saturating_add(u32::try_from(part.len()).unwrap_or(0));
+            Location::new(&valued.at.source, syntax::Span::new(start, end))
+        },
+    )
+}
+
 /// Whether a place lies inside another.
 pub fn inside(outer: &Location, at: &Location) -> bool {
     outer.source == at.source && outer.span.contains(at.span)
+}
+
+/// A variable can't be recorded and kept secret.
+fn declared_twice(study: &Study, problems: &mut Problems) {
+    for secret in study.each("secret").filter(|secret| !secret.broken) {
+        if let Some(input) = study.find("input", &secret.key) {
+            let at = secret.args.first().map_or(&secret.name_at, |valued| &valued.at);
+            let message = format!("`{}` is declared as an input and as a secret", secret.key);
+            problems.push(
+                problem(&codes::DEFINED_TWICE, at, message)
+                    .also(input.name_at.clone(), "recorded here")
+                    .help("keep `secret` where its value must not be recorded, otherwise `input`"),
+            );
+        }
+    }
 }
 
 /// A factor that no phase varies.
@@ -289,6 +375,13 @@ fn unused(study: &Study, used: &BTreeSet<(Kind, String)>, problems: &mut Problem
     for definition in &study.definitions {
         if !study.used_definitions.contains(&format!("{} {}", definition.kind(), definition.key)) {
             warn(definition, "definition", "amend it with `like=`, or remove it");
+        }
+    }
+    for (kind, noun) in [("input", Kind::Input), ("secret", Kind::Secret)] {
+        for declared in study.each(kind).filter(|declared| !declared.broken && !declared.key.is_empty()) {
+            if !used.contains(&(noun, declared.key.clone())) {
+                warn(declared, kind, &format!("read it in a text: `${{env:{}}}`, or remove it", declared.key));
+            }
         }
     }
     for workload in study.each("workload") {

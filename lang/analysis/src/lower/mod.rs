@@ -16,7 +16,7 @@ pub mod workload;
 use std::collections::BTreeSet;
 
 use plan::graph::{Cycle, sort_by_reads};
-use plan::{Limit, Machine, MetricRef, PLAN_VERSION, Phase, Plan, Procedure, Rate, ReportPlan};
+use plan::{Input, Limit, Machine, MetricRef, PLAN_VERSION, Phase, Plan, Procedure, Rate, ReportPlan};
 use syntax::Location;
 
 use crate::check::machine::Chosen;
@@ -61,6 +61,8 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
         machine: machine.map_or_else(no_machine, |chosen| chosen.machine.clone()),
         profile: study.profile.clone(),
         seed: header.and_then(|item| item.integer("seed")).map_or(1, i64::unsigned_abs),
+        inputs: Vec::new(),
+        secrets: study.names("secret").map(str::to_owned).collect(),
         credentials: subject::credentials(study, problems),
         database: subject::database(study, &root, problems),
         probe: subject::probe(study, &root, problems),
@@ -110,6 +112,26 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
     publish::report(study, &mut plan, &dropped, &faulty, problems);
     limits(study, machine, &mut plan, &dropped);
     Lowered { plan, dropped }
+}
+
+/// What the environment gave, in the plan and in the command that makes it again.
+pub fn environment(plan: &mut Plan, inputs: Vec<Input>) {
+    let given = inputs.iter().filter(|input| !input.is_default);
+    let given = given.filter_map(|input| Some(format!("{}={} ", input.name, shell(input.value.as_deref()?))));
+    // What the value is, whoever runs the study knows.
+    let secrets = plan.secrets.iter().map(|name| format!("{name}=… "));
+    let variables: String = given.chain(secrets).collect();
+    plan.report.reproduce.insert_str(0, &variables);
+    plan.inputs = inputs;
+}
+
+/// A word of a POSIX shell.
+fn shell(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// The plan's graph, once its limits are complete.

@@ -3,6 +3,7 @@
 pub mod amend;
 mod convert;
 mod import;
+pub mod inputs;
 pub mod item;
 pub mod read;
 

@@ -159,6 +159,14 @@ impl Reader<'_> {
                     ))
                 }
             }
+            Type::Variable => match is_variable(&string) {
+                true => Ok(Value::Text(string)),
+                false => Err(self.refuse(
+                    &codes::MALFORMED,
+                    entry,
+                    format!("{what} must be {}, but this is `{string}`", ty.noun()),
+                )),
+            },
             Type::Word(words) => self.word(entry, what, words, string),
             Type::Cpus if string.is_empty() => {
                 Err(self.refuse(&codes::MALFORMED, entry, format!("{what} is an empty CPU set")))
@@ -510,6 +518,12 @@ pub fn is_name(text: &str) -> bool {
         && text.len() <= 63
         && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+/// Whether a text can name an environment variable (POSIX.1-2017, XBD 8.1).
+fn is_variable(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn is_json_path(text: &str) -> bool {

@@ -8,11 +8,13 @@
 pub mod document;
 mod measure;
 mod publish;
+mod reuse;
 mod subject;
 mod traffic;
 
 pub use measure::{BETWEEN, GATE, LOAD, PHASE, REPEAT};
 pub use publish::REPORT;
+pub use reuse::{INPUT, SECRET};
 pub use subject::{CANDIDATE, CREDENTIALS, DATABASE, MACHINE, PROBE};
 pub use traffic::{CONTRACT, METHODS, STREAM, WORKLOAD};
 
@@ -29,6 +31,8 @@ pub enum Kind {
     Machine,
     Database,
     Probe,
+    Input,
+    Secret,
     Definition,
     Profile,
     Lint,
@@ -48,6 +52,8 @@ impl Kind {
             Self::Machine => "machine",
             Self::Database => "database",
             Self::Probe => "probe",
+            Self::Input => "input",
+            Self::Secret => "secret",
             Self::Definition => "definition",
             Self::Profile => "profile",
             Self::Lint => "lint",
@@ -74,6 +80,8 @@ const fn word(name: &'static str, doc: &'static str) -> Word {
 pub enum Type {
     /// A new name: letters, digits, `-`, `_`.
     Name,
+    /// The name of an environment variable.
+    Variable,
     /// Any text.
     Text,
     /// A JSON scalar, which may hold variables.
@@ -127,6 +135,7 @@ impl Type {
     pub fn noun(self) -> String {
         match self {
             Self::Name => "a name of letters, digits, `-` and `_`".to_owned(),
+            Self::Variable => "letters, digits and `_`, as the names of environment variables are".to_owned(),
             Self::Text => "a text".to_owned(),
             Self::Scalar => "a text, number, `#true`, `#false` or `#null`".to_owned(),
             Self::Template => "a text, which may hold `${variables}`".to_owned(),
@@ -440,6 +449,8 @@ pub static FILE: NodeSpec = NodeSpec {
     children: &[
         &STUDY,
         &USE,
+        &reuse::INPUT,
+        &reuse::SECRET,
         &subject::MACHINE,
         &measure::FACTOR,
         &subject::CREDENTIALS,

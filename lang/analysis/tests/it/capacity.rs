@@ -11,7 +11,7 @@ fn host(cpus: &str) -> Host {
 }
 
 fn study(profile: Option<&str>, cpus: &str) -> Analysed {
-    let options = Options { profile: profile.map(str::to_owned), host: Some(host(cpus)), machine: None };
+    let options = Options { profile: profile.map(str::to_owned), host: Some(host(cpus)), ..Options::default() };
     analyse(&Disk, &SourceId::new("experiments/capacity.kdl"), &options)
 }
 
@@ -107,7 +107,7 @@ fn short_lasts_less_than_half_an_hour_and_compares_the_loops() {
 #[test]
 fn hosts_decide_whether_roles_disturb_each_other() {
     let names = |host: Host| -> Vec<String> {
-        let options = Options { machine: Some("workstation-12".to_owned()), profile: None, host: Some(host) };
+        let options = Options { machine: Some("workstation-12".to_owned()), host: Some(host), ..Options::default() };
         let analysed = analyse(&Disk, &SourceId::new("experiments/capacity.kdl"), &options);
         analysed.diagnostics.iter().map(|diagnostic| diagnostic.name.to_owned()).collect()
     };

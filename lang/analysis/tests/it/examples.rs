@@ -12,7 +12,7 @@ fn told(part: &str, code: &str) -> Vec<(String, String)> {
     let sources = memory(&study);
     // That code speaks of a machine that was named; the others of one that fits.
     let machine = (code == "E0504").then(|| "bench".to_owned());
-    let options = Options { machine, profile: None, host: Some(host()) };
+    let options = Options { machine, host: Some(host()), ..Options::default() };
     let analysed = analyse(&sources, &SourceId::new("study.kdl"), &options);
     analysed.diagnostics.iter().map(|diagnostic| (diagnostic.code.to_string(), line(diagnostic, &sources))).collect()
 }

@@ -112,7 +112,7 @@ fn mutated_small_studies_never_panic() {
             "{BASE}profile smoke {{ phase ceiling {{ repeat 3; without gate steal }}; without phase sweep }}\n"
         );
         let study = mutated(&base, &pool, &mut random);
-        let options = Options { profile, host: (seed % 2 == 0).then(host), machine: None };
+        let options = Options { profile, host: (seed % 2 == 0).then(host), ..Options::default() };
         check(&memory(&study), "study.kdl", &options, &format!("seed {seed}:\n{study}\n"));
     }
 }
@@ -158,7 +158,8 @@ fn mutated_capacity_studies_never_panic() {
             sources.set("std/http", mutated(&library, &pool, &mut random));
         }
         let profile = [None, Some("smoke"), Some("short")][random.below(3)].map(str::to_owned);
-        let options = Options { profile, host: Some(host()), machine: Some("two-cores".to_owned()) };
+        let options =
+            Options { profile, host: Some(host()), machine: Some("two-cores".to_owned()), ..Options::default() };
         check(&Mutated(sources), "experiments/capacity.kdl", &options, &format!("capacity, seed {seed}"));
     }
     assert!(stdlib::text("std/http").is_some());

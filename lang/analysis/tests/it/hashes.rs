@@ -38,7 +38,7 @@ impl Sources for Edited {
 
 fn plan(sources: &dyn Sources) -> Plan {
     let host = Host { cpus: "0-11".parse().expect("a CPU set"), ..Host::default() };
-    let options = Options { machine: Some("workstation-12".to_owned()), profile: None, host: Some(host) };
+    let options = Options { machine: Some("workstation-12".to_owned()), host: Some(host), ..Options::default() };
     let analysed = analyse(sources, &SourceId::new(STUDY), &options);
     let told: Vec<String> = analysed.diagnostics.iter().map(|diagnostic| line(diagnostic, sources)).collect();
     analysed.plan.unwrap_or_else(|| panic!("{}", told.join("\n")))

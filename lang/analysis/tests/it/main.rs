@@ -7,5 +7,6 @@ mod examples;
 mod fuzz;
 mod golden;
 mod hashes;
+mod inputs;
 mod schema;
 mod suite;

@@ -92,7 +92,8 @@ fn marked(case: &Case) -> String {
     let study = if alone { case.text.clone() } else { around(&case.text) };
     let sources = memory(&study);
     let here = case.option("cpus").map(|cpus| Host { cpus: cpus.parse().expect("a CPU set"), ..host() });
-    let options = Options { machine: case.option("machine"), profile: case.option("profile"), host: here };
+    let options =
+        Options { machine: case.option("machine"), profile: case.option("profile"), host: here, ..Options::default() };
     let analysed = analyse(&sources, &SourceId::new("study.kdl"), &options);
     let index = LineIndex::new(&study);
     let lines: Vec<&str> = case.text.lines().collect();

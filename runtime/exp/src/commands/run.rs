@@ -4,6 +4,7 @@ use engine::availability;
 use engine::backend::Backend;
 use engine::error::{Class, StepError};
 use engine::run::{NotMeasured, Setup};
+use engine::secret::Secrets;
 use engine::stop::{self, Stop, StopHandle, Urgency};
 use engine::stream::Onlooker;
 use journal::{Journal, Record};
@@ -26,7 +27,14 @@ pub fn run(arguments: &Run, colours: Colours) -> Exit {
         Ok(study) if study.analysed.has_errors() => {
             return study.into_plan(colours).err().unwrap_or(Exit::Invalid);
         }
-        Ok(_) => {}
+        // So is what its environment lacks.
+        Ok(study) => {
+            if let Some(plan) = &study.analysed.plan
+                && let Err(exit) = secrets(arguments, &study, plan, colours)
+            {
+                return exit;
+            }
+        }
         Err(exit) => return exit,
     }
     let lock = match HostLock::take(&format!("exp run {}, pid {}", arguments.file.display(), std::process::id())) {
@@ -59,8 +67,26 @@ pub fn run(arguments: &Run, colours: Colours) -> Exit {
     exit
 }
 
+/// The values of the plan's secrets.
+///
+/// # Errors
+/// The exit, after the reason was printed, when a variable is missing or a secret can't be kept.
+fn secrets(arguments: &Run, study: &Study, plan: &Plan, colours: Colours) -> Result<Secrets, Exit> {
+    let json = serde_json::to_string(plan).unwrap_or_default();
+    crate::variables::secrets(plan, &[&json, &study.text()], &format!("exp run {}", arguments.file.display())).map_err(
+        |refused| {
+            terminal::error(&refused.what, &refused.why, &refused.next, colours);
+            Exit::Environment
+        },
+    )
+}
+
 /// Everything that needs the runtime.
 async fn measure(arguments: &Run, study: &Study, plan: Plan, colours: Colours) -> Exit {
+    let secrets = match secrets(arguments, study, &plan, colours) {
+        Ok(secrets) => secrets,
+        Err(exit) => return exit,
+    };
     let fail = |error: &StepError| {
         terminal::failure(&error.failure, colours);
         Exit::from(error.class)
@@ -126,6 +152,7 @@ async fn measure(arguments: &Run, study: &Study, plan: Plan, colours: Colours) -
         backend,
         environment,
         not_measured,
+        secrets,
     };
     let onlookers: Vec<Box<dyn Onlooker>> = vec![Box::new(screen)];
     let ended = engine::run::execute(setup, journal, earlier, onlookers, stop).await;

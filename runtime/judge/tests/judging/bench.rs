@@ -152,6 +152,8 @@ pub fn plan_of(phases: Vec<Phase>) -> Plan {
         },
         profile: None,
         seed: 1,
+        inputs: Vec::new(),
+        secrets: Vec::new(),
         credentials: Vec::new(),
         database: Some(Database {
             name: "events".to_owned(),

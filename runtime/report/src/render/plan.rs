@@ -49,6 +49,22 @@ pub fn text(plan: &Plan, columns: usize) -> String {
         );
     }
 
+    if !plan.inputs.is_empty() || !plan.secrets.is_empty() {
+        out.blank();
+        out.line(0, "Environment");
+        for input in &plan.inputs {
+            let value = match (&input.value, input.is_default) {
+                (None, _) => "not set; it must be where the study is run".to_owned(),
+                (Some(value), true) => format!("{value} (the study's default)"),
+                (Some(value), false) => value.clone(),
+            };
+            out.line(2, &format!("{}: {value}", input.name));
+        }
+        for secret in &plan.secrets {
+            out.line(2, &format!("{secret}: a secret, read where the study is run and never written"));
+        }
+    }
+
     for (phase, expected) in plan.phases.iter().zip(&outlook.phases) {
         out.blank();
         describe_phase(&mut out, plan, phase, expected);

@@ -88,6 +88,8 @@ pub fn capacity(shape: &Shape) -> Plan {
         },
         profile: shape.profile.map(str::to_owned),
         seed: 20_260_917,
+        inputs: Vec::new(),
+        secrets: Vec::new(),
         credentials: Vec::new(),
         database: Some(events()),
         probe: Some(Probe {
