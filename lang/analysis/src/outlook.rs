@@ -55,6 +55,7 @@ pub fn repetition_seconds(plan: &Plan, phase: &Phase) -> f64 {
     let around = if plan.database.is_some() { AROUND_CELL_S } else { AROUND_CELL_WITHOUT_DATABASE_S };
     match &phase.procedure {
         Procedure::Pgbench(pgbench) => around + pgbench.window_ns as f64 / 1e9,
+        Procedure::Start(start) => around + start.window_ns as f64 / 1e9,
         Procedure::Load(load) => {
             let probed = phase.gates.iter().any(|gate| matches!(gate, Gate::GeneratorProbe { .. }));
             around + (load.window_ns + load.warm_up_ns) as f64 / 1e9 + if probed { PROBE_S } else { 0.0 }
@@ -75,6 +76,7 @@ pub fn outlook(plan: &Plan) -> Outlook {
             let connections = match &phase.procedure {
                 Procedure::Load(load) => u64::from(load.connections),
                 Procedure::Pgbench(pgbench) => u64::from(pgbench.clients),
+                Procedure::Start(_) => 0,
             };
             PhaseOutlook {
                 phase: phase.name.clone(),

@@ -30,7 +30,7 @@ pub use hash::ContentHash;
 pub use input::Input;
 pub use phase::{
     Agreement, Axis, Cell, Choice, Condition, Estimate, Estimator, Level, LoadProcedure, Metric, MetricRef, Order,
-    PgbenchProcedure, Phase, Procedure, Rate, Repeat, Slot,
+    PgbenchProcedure, Phase, Procedure, Rate, Repeat, Slot, StartProcedure,
 };
 pub use report::{ReportItem, ReportPlan};
 pub use subject::{

@@ -58,6 +58,16 @@ pub enum Procedure {
     Pgbench(PgbenchProcedure),
     /// A candidate under load.
     Load(LoadProcedure),
+    /// A candidate's start.
+    Start(StartProcedure),
+}
+
+/// A candidate's start, from the request to start it to its first ready answer, with no load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct StartProcedure {
+    /// The window, in nanoseconds. It begins with the request to start the candidate, which must be ready within it.
+    pub window_ns: u64,
 }
 
 /// pgbench against a fresh clone.
@@ -226,6 +236,12 @@ pub enum Metric {
     Database,
     /// Peak memory of the candidate, in bytes.
     Memory,
+    /// Slope of the candidate's memory over the window, in bytes per second.
+    MemoryGrowth,
+    /// Request to start the candidate → its first ready answer, in ms.
+    StartTime,
+    /// CPU time of the candidate until its first ready answer, in ms.
+    StartCpu,
     /// Request sent → last byte, in ms.
     ServiceP50,
     /// See [`Metric::ServiceP50`].
@@ -254,7 +270,7 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::Throughput,
         Self::CpuPerRequest,
         Self::PacedCpuPerRequest,
@@ -263,6 +279,9 @@ impl Metric {
         Self::DatabaseCoresUsed,
         Self::Database,
         Self::Memory,
+        Self::MemoryGrowth,
+        Self::StartTime,
+        Self::StartCpu,
         Self::ServiceP50,
         Self::ServiceP99,
         Self::TtfbP99,
@@ -288,6 +307,9 @@ impl Metric {
             Self::DatabaseCoresUsed => "database-cores-used",
             Self::Database => "database",
             Self::Memory => "memory",
+            Self::MemoryGrowth => "memory-growth",
+            Self::StartTime => "start-time",
+            Self::StartCpu => "start-cpu",
             Self::ServiceP50 => "service.p50",
             Self::ServiceP99 => "service.p99",
             Self::TtfbP99 => "ttfb.p99",
@@ -315,13 +337,16 @@ impl Metric {
             Self::CpuPerRequest | Self::PacedCpuPerRequest | Self::DatabaseCpuPerRequest => "µs",
             Self::CoresUsed | Self::DatabaseCoresUsed => "cores",
             Self::Memory => "bytes",
+            Self::MemoryGrowth => "bytes/s",
             Self::ServiceP50
             | Self::ServiceP99
             | Self::TtfbP99
             | Self::CorrectedP50
             | Self::CorrectedP99
             | Self::CorrectedP999
-            | Self::TransactionLatency => "ms",
+            | Self::TransactionLatency
+            | Self::StartTime
+            | Self::StartCpu => "ms",
             Self::Achieved => "ratio",
             Self::Errors => "count",
             Self::Database | Self::Choice => "",

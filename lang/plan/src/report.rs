@@ -40,6 +40,17 @@ pub enum ReportItem {
         /// Factor within a group.
         group: Option<String>,
     },
+    /// A chart of one figure's metric over the window, a line for each level of a factor.
+    LineChart {
+        /// Heading.
+        title: String,
+        /// The figure.
+        of: MetricRef,
+        /// Factor whose levels have a line each.
+        by: String,
+        /// Factor within a group.
+        group: Option<String>,
+    },
     /// How many cores or instances carry a target.
     CapacityPlan {
         /// The phase whose ceilings are used.

@@ -122,6 +122,9 @@ pub trait Server: Send {
     /// Its process on this machine: what the kernel's files and [`CounterSource`] go by.
     fn pid(&self) -> u32;
 
+    /// When the backend was asked to start it, on CLOCK_MONOTONIC, ns: a container that was made, a program that was found.
+    fn asked_ns(&self) -> u64;
+
     /// Where its counters are; an environment failure when they are not on this machine or can't be found.
     fn counters(&self) -> Result<CounterSource, StepError>;
 

@@ -23,6 +23,7 @@ use plan::ProcessCommand;
 use crate::error::StepError;
 use crate::host::{CounterSource, Exit, RUN_VARIABLE, STOP_GRACE, Server, ServerSpec};
 use crate::port;
+use crate::sample::clock;
 use crate::sample::pin::Mask;
 
 pub use clean::clean;
@@ -99,6 +100,7 @@ impl Process {
                 guard::stand_between(&life_read)
             });
         }
+        let asked_ns = clock::monotonic_ns();
         let child = run.spawn().map_err(|error| {
             let next = "Look whether the program is there, is executable, and the role's CPUs are this machine's.";
             failed(error.to_string(), next)
@@ -107,6 +109,7 @@ impl Process {
             name: spec.name.clone(),
             memory_bytes: spec.memory_bytes,
             fewer_files,
+            asked_ns,
             child,
             life: Some(life),
             exit: None,
@@ -156,6 +159,7 @@ pub struct RunningProcess {
     memory_bytes: Option<u64>,
     /// Set where it has fewer open files than was asked for.
     fewer_files: Option<String>,
+    asked_ns: u64,
     child: Child,
     /// The end of the guard's pipe: closing it ends the server and everything of it.
     life: Option<OwnedFd>,
@@ -192,6 +196,10 @@ impl Server for RunningProcess {
 
     fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    fn asked_ns(&self) -> u64 {
+        self.asked_ns
     }
 
     fn counters(&self) -> Result<CounterSource, StepError> {

@@ -32,6 +32,9 @@ pub struct RepetitionFacts {
     pub postgres: Option<DatabaseFacts>,
     /// The generator probe before the repetition.
     pub probe: Option<ProbeFacts>,
+    /// How the candidate started, where that is what is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartFacts>,
     /// Problems met while the facts were gathered: a counter that could not be read and why, a sampler that died.
     pub findings: Vec<Finding>,
 }
@@ -455,8 +458,50 @@ pub struct Counters {
     pub end: Option<CounterReading>,
     /// Largest memory seen within the window, bytes.
     pub memory_peak_bytes: Option<u64>,
+    /// Memory over the window; `None` where a look failed, as for the peak.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryFacts>,
     /// CPUs that the role was given.
     pub cpus: u32,
+}
+
+/// Memory over the window, by slices of equal length.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct MemoryFacts {
+    /// Length of a slice, ns.
+    pub slice_ns: u64,
+    /// Largest memory seen in each slice, bytes; `null` where nobody looked in it.
+    pub largest: Vec<Option<u64>>,
+}
+
+impl MemoryFacts {
+    /// Slices of a window at the most.
+    pub const MOST: u64 = 60;
+    /// Shortest slice, ns.
+    pub const SHORTEST_NS: u64 = 100_000_000;
+
+    /// No look yet at a window of this length.
+    pub fn over(window_ns: u64) -> Self {
+        let slice_ns = window_ns.div_ceil(Self::MOST).max(Self::SHORTEST_NS);
+        let slices = usize::try_from(window_ns.div_ceil(slice_ns)).unwrap_or(0);
+        Self { slice_ns, largest: vec![None; slices] }
+    }
+
+    /// Enters what was seen this long after the window's start. What lies beyond its end counts to its last slice.
+    pub fn see(&mut self, after_ns: u64, bytes: u64) {
+        let Some(last) = self.largest.len().checked_sub(1) else { return };
+        let slice = usize::try_from(after_ns / self.slice_ns).unwrap_or(last).min(last);
+        self.largest[slice] = self.largest[slice].max(Some(bytes));
+    }
+
+    /// The slices that were looked at: middle in seconds after the window's start, bytes.
+    pub fn points(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        self.largest.iter().enumerate().filter_map(|(slice, bytes)| {
+            let middle = (slice as f64 + 0.5) * self.slice_ns as f64 / 1e9;
+            Some((middle, (*bytes)? as f64))
+        })
+    }
 }
 
 impl Counters {
@@ -478,6 +523,22 @@ pub struct CounterReading {
     pub throttled_periods: Option<u64>,
     /// Memory now, bytes (cgroup usage, or PSS where cgroups are not used).
     pub memory_bytes: Option<u64>,
+}
+
+/// How a candidate started. Instants are CLOCK_MONOTONIC nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct StartFacts {
+    /// When the backend was asked to start it.
+    pub asked_ns: u64,
+    /// When the last look that found it not ready began; `None` where the first one found it ready.
+    pub not_ready_ns: Option<u64>,
+    /// When its first ready answer was complete.
+    pub ready_ns: u64,
+    /// Looks until then, that one included.
+    pub looks: u64,
+    /// Its CPU time right after that, ns.
+    pub cpu_ns: Option<u64>,
 }
 
 /// The host across the window.
@@ -594,6 +655,19 @@ mod tests {
         assert_eq!(left.quantile_ns(0.999), Some(1_000_000));
         assert_eq!(left.mean_ns(), Some(10_990.0));
         assert_eq!(Histogram::default().quantile_ns(0.5), None);
+    }
+
+    #[test]
+    fn memory_is_kept_by_slices_of_the_window() {
+        let mut memory = MemoryFacts::over(1_000_000_000);
+        assert_eq!((memory.slice_ns, memory.largest.len()), (MemoryFacts::SHORTEST_NS, 10));
+        for (after_ns, bytes) in [(0, 5), (99_999_999, 9), (100_000_000, 7), (5_000_000_000, 3)] {
+            memory.see(after_ns, bytes);
+        }
+        assert_eq!(memory.points().collect::<Vec<_>>(), [(0.05, 9.0), (0.15, 7.0), (0.95, 3.0)]);
+        let long = MemoryFacts::over(300_000_000_000);
+        assert_eq!((long.slice_ns, long.largest.len()), (5_000_000_000, 60));
+        MemoryFacts::over(0).see(1, 1);
     }
 
     #[test]

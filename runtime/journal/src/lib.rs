@@ -12,8 +12,8 @@ pub mod write;
 pub use event::{CaseOutcome, Environment, Event, Failure, Record, RunEnd, Stage, StepEnd};
 pub use facts::{
     Census, CounterReading, Counters, CpuTimes, DatabaseFacts, Finding, GeneratorFacts, Histogram, HostFacts,
-    LoadFacts, PaceFacts, PgbenchFacts, ProbeFacts, ReceiveFacts, RepetitionFacts, RowFacts, Stall, StreamFacts,
-    ThreadFacts, WindowFacts,
+    LoadFacts, MemoryFacts, PaceFacts, PgbenchFacts, ProbeFacts, ReceiveFacts, RepetitionFacts, RowFacts, Stall,
+    StartFacts, StreamFacts, ThreadFacts, WindowFacts,
 };
 pub use id::{RepetitionId, RunId};
 pub use read::{JournalError, Reader, Torn, read};

@@ -36,6 +36,7 @@ impl Derived {
 pub(crate) fn metrics_of(phase: &Phase) -> Vec<Metric> {
     match &phase.procedure {
         Procedure::Pgbench(_) => vec![Metric::Tps, Metric::TransactionLatency, Metric::DatabaseCoresUsed],
+        Procedure::Start(_) => vec![Metric::StartTime, Metric::StartCpu, Metric::Memory],
         Procedure::Load(load) => {
             let mut metrics = vec![
                 Metric::Throughput,
@@ -45,6 +46,7 @@ pub(crate) fn metrics_of(phase: &Phase) -> Vec<Metric> {
                 Metric::DatabaseCpuPerRequest,
                 Metric::DatabaseCoresUsed,
                 Metric::Memory,
+                Metric::MemoryGrowth,
                 Metric::ServiceP50,
                 Metric::ServiceP99,
                 Metric::TtfbP99,
@@ -159,6 +161,10 @@ pub(crate) fn derive(
     }
     match &phase.procedure {
         Procedure::Pgbench(_) => derive_pgbench(&mut derived, facts),
+        Procedure::Start(_) => {
+            derive_start(&mut derived, facts);
+            return derived;
+        }
         Procedure::Load(load) => derive_load(&mut derived, facts, latency, seconds, load.rate.is_some(), paces, cpus),
     }
     let database_cpu = cpu_ns(facts.database.as_ref(), "database");
@@ -180,6 +186,59 @@ fn derive_pgbench(derived: &mut Derived, facts: &RepetitionFacts) {
     }
 }
 
+/// Slices with a look at memory that a slope needs at least.
+const SLICES: usize = 6;
+
+fn derive_start(derived: &mut Derived, facts: &RepetitionFacts) {
+    let Some(start) = &facts.start else {
+        for metric in [Metric::StartTime, Metric::StartCpu] {
+            derived.missing.insert(metric, "the start was not recorded".to_owned());
+        }
+        return;
+    };
+    let took = start.ready_ns.checked_sub(start.asked_ns).filter(|&ns| ns > 0);
+    derived.put(
+        Metric::StartTime,
+        took.map(|ns| ns as f64 / 1e6)
+            .ok_or_else(|| "the first ready answer came before the start was asked for".to_owned()),
+    );
+    derived.put(
+        Metric::StartCpu,
+        start
+            .cpu_ns
+            .map(|ns| ns as f64 / 1e6)
+            .ok_or_else(|| "the candidate's CPU counter could not be read after its first ready answer".to_owned()),
+    );
+    derived.put(Metric::Memory, memory_peak(facts));
+}
+
+fn memory_peak(facts: &RepetitionFacts) -> Result<f64, String> {
+    let memory = facts.candidate.as_ref().and_then(|counters| counters.memory_peak_bytes);
+    memory.map(|bytes| bytes as f64).ok_or_else(|| "the candidate's memory could not be read".to_owned())
+}
+
+/// The slope of memory over the window, bytes per second, by least squares over the slices that were looked at.
+fn memory_growth(facts: &RepetitionFacts) -> Result<f64, String> {
+    let memory = facts
+        .candidate
+        .as_ref()
+        .and_then(|counters| counters.memory.as_ref())
+        .ok_or_else(|| "the candidate's memory over the window was not recorded".to_owned())?;
+    let (seconds, bytes): (Vec<f64>, Vec<f64>) = memory.points().unzip();
+    if seconds.len() < SLICES {
+        return Err(format!(
+            "a slope needs {SLICES} looks at memory in different parts of the window, and there were {}",
+            seconds.len()
+        ));
+    }
+    if bytes.iter().all(|&other| other == bytes[0]) {
+        return Ok(0.0);
+    }
+    stats::regression::Regression::fit(&bytes, &[&seconds])
+        .map(|line| line.coefficients[1])
+        .ok_or_else(|| "no line can be laid through what was seen of memory".to_owned())
+}
+
 fn derive_load(
     derived: &mut Derived,
     facts: &RepetitionFacts,
@@ -191,7 +250,15 @@ fn derive_load(
 ) {
     let Some(load) = &facts.load else {
         for metric in Metric::ALL {
-            if !matches!(metric, Metric::Database | Metric::Choice | Metric::Tps | Metric::TransactionLatency) {
+            if !matches!(
+                metric,
+                Metric::Database
+                    | Metric::Choice
+                    | Metric::Tps
+                    | Metric::TransactionLatency
+                    | Metric::StartTime
+                    | Metric::StartCpu
+            ) {
                 derived.missing.insert(metric, "the generator left no account".to_owned());
             }
         }
@@ -219,11 +286,8 @@ fn derive_load(
         }),
     );
     derived.put(Metric::DatabaseCpuPerRequest, per_answer(cpu_ns(facts.database.as_ref(), "database")));
-    let memory = facts.candidate.as_ref().and_then(|counters| counters.memory_peak_bytes);
-    derived.put(
-        Metric::Memory,
-        memory.map(|bytes| bytes as f64).ok_or_else(|| "the candidate's memory could not be read".to_owned()),
-    );
+    derived.put(Metric::Memory, memory_peak(facts));
+    derived.put(Metric::MemoryGrowth, memory_growth(facts));
     derived.put(Metric::ServiceP50, Summary::p50_ms(latency.service.as_ref()));
     derived.put(Metric::ServiceP99, Summary::p99_ms(latency.service.as_ref()));
     derived.put(Metric::TtfbP99, Summary::p99_ms(latency.ttfb.as_ref()));

@@ -154,6 +154,13 @@ pub(crate) fn formula(metric: Metric) -> &'static str {
         Metric::DatabaseCoresUsed => "CPU time of the database in the window ÷ window",
         Metric::Database => "CPU time of the database per answer, and its cores used",
         Metric::Memory => "largest memory of the candidate seen within the window",
+        Metric::MemoryGrowth => {
+            "slope of the candidate's memory over the window: least squares over the largest memory of each slice"
+        }
+        Metric::StartTime => {
+            "first ready answer complete − start asked for; looked at every ms, every hundredth of the time passed where that is more"
+        }
+        Metric::StartCpu => "CPU time of the candidate from its start to its first ready answer",
         Metric::ServiceP50 => "50th percentile of request sent → last byte, histograms of all streams merged",
         Metric::ServiceP99 => "99th percentile of request sent → last byte, histograms of all streams merged",
         Metric::TtfbP99 => "99th percentile of request sent → first byte, histograms of all streams merged",

@@ -74,7 +74,9 @@ pub(crate) fn is_published(plan: &Plan, phase: &Phase, metric: Metric) -> bool {
     phase.estimates.iter().any(|estimate| estimate.metric == metric)
         || (phase.relevant_lower_bound && metric == Metric::Carried)
         || plan.report.items.iter().any(|item| match item {
-            ReportItem::Table { of, .. } | ReportItem::BarChart { of, .. } => named(of),
+            ReportItem::Table { of, .. } | ReportItem::BarChart { of, .. } | ReportItem::LineChart { of, .. } => {
+                named(of)
+            }
             ReportItem::CapacityPlan { of, not_possible, .. } => {
                 *of == phase.name
                     && not_possible.is_none()
@@ -86,7 +88,7 @@ pub(crate) fn is_published(plan: &Plan, phase: &Phase, metric: Metric) -> bool {
 /// Whether the report shows this figure and it is one of a candidate: these answer the study's question.
 pub(crate) fn answers(plan: &Plan, figure: &Figure) -> bool {
     let reported = plan.report.items.iter().any(|item| match item {
-        ReportItem::Table { of, .. } | ReportItem::BarChart { of, .. } => {
+        ReportItem::Table { of, .. } | ReportItem::BarChart { of, .. } | ReportItem::LineChart { of, .. } => {
             of.phase == figure.phase && of.metric == figure.metric
         }
         ReportItem::CapacityPlan { of, not_possible, .. } => {
@@ -148,7 +150,7 @@ fn one(
     }
 
     let excluded = candidate_of(plan, phase, cell)
-        .filter(|_| matches!(phase.procedure, Procedure::Load(_)))
+        .filter(|_| !matches!(phase.procedure, Procedure::Pgbench(_)))
         .and_then(|candidate| evidence.excluded(plan, candidate));
     if let Some(why) = excluded {
         figure.outcome = Outcome::NotDetermined { why };

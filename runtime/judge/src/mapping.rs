@@ -22,7 +22,7 @@ pub(crate) fn rate_factor(phase: &Phase) -> Option<&str> {
             Some(plan::Rate::Factor(factor)) => Some(factor),
             _ => None,
         },
-        plan::Procedure::Pgbench(_) => None,
+        plan::Procedure::Pgbench(_) | plan::Procedure::Start(_) => None,
     }
 }
 

@@ -130,9 +130,9 @@ fn judged_alone(
     let mut gates = Vec::new();
     if let Procedure::Load(load) = &phase.procedure {
         judged.rate = load.rate.as_ref().and(facts.load.as_ref()).and_then(|load| load.rate);
-        if !plan.contract.is_empty() {
-            gates.push(gate::contract(plan, evidence, candidate_of(plan, phase, attempt.id.cell)));
-        }
+    }
+    if !matches!(phase.procedure, Procedure::Pgbench(_)) && !plan.contract.is_empty() {
+        gates.push(gate::contract(plan, evidence, candidate_of(plan, phase, attempt.id.cell)));
     }
     gates.extend(phase.gates.iter().filter_map(|gate| gate::absolute(gate, &context)));
     let (conditions, carried, outcome) = gate::conditions(&context);

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use journal::{
-    CaseOutcome, Environment, Event, Failure, Record, RepetitionFacts, RepetitionId, RunEnd, RunId, Stage, StepEnd,
+    CaseOutcome, Environment, Event, Failure, LoadFacts, MemoryFacts, Record, RepetitionFacts, RepetitionId, RunEnd,
+    RunId, Stage, StepEnd,
 };
-use plan::{ContentHash, StepId};
+use plan::{ContentHash, Metric, StepId};
 
 /// What happened so far. A journal that stops anywhere leaves a history that can be shown.
 #[derive(Debug, Clone, Default)]
@@ -127,6 +128,8 @@ pub struct Window {
     pub evidence: Vec<String>,
     /// Problems met while facts were gathered, as `what: why`.
     pub findings: Vec<String>,
+    /// What has a course over the window: seconds after its start, value.
+    pub course: BTreeMap<Metric, Vec<(f64, f64)>>,
 }
 
 impl Window {
@@ -136,6 +139,12 @@ impl Window {
             findings: facts.findings.iter().map(|finding| format!("{}: {}", finding.what, finding.why)).collect(),
             ..Self::default()
         };
+        if let Some(memory) = facts.candidate.as_ref().and_then(|counters| counters.memory.as_ref()) {
+            window.course.insert(Metric::Memory, memory.points().collect());
+        }
+        if let Some(throughput) = facts.load.as_ref().and_then(throughput) {
+            window.course.insert(Metric::Throughput, throughput);
+        }
         if let Some(pgbench) = &facts.pgbench {
             window.ok = pgbench.transactions;
         }
@@ -149,6 +158,26 @@ impl Window {
         }
         window
     }
+}
+
+/// Expected answers per second over the window, all streams together, in at most [`MemoryFacts::MOST`] parts.
+fn throughput(load: &LoadFacts) -> Option<Vec<(f64, f64)>> {
+    let slices = load.streams.iter().map(|stream| stream.progress.len()).max().filter(|&slices| slices > 0)?;
+    let seconds = load.slice_ns as f64 / 1e9;
+    if seconds <= 0.0 {
+        return None;
+    }
+    let answers = |slice: usize| -> u64 {
+        load.streams.iter().filter_map(|stream| stream.progress.get(slice)).fold(0, |sum, &ok| sum.saturating_add(ok))
+    };
+    let together = slices.div_ceil(MemoryFacts::MOST as usize);
+    let points = (0..slices).step_by(together).map(|first| {
+        let last = (first + together).min(slices);
+        let ok: u64 = (first..last).map(answers).fold(0, u64::saturating_add);
+        let middle = (first + last) as f64 / 2.0 * seconds;
+        (middle, ok as f64 / ((last - first) as f64 * seconds))
+    });
+    Some(points.collect())
 }
 
 impl History {

@@ -2,11 +2,15 @@
 //!
 //! Values are exact and in the unit that stands beside them; nothing here is rounded or laid out.
 
+mod over_time;
+
 use std::collections::BTreeMap;
 
 use judge::{AgreementOutcome, ChoiceOutcome, ConditionOutcome, Confidence, CpuPace, GateOutcome, QuietTime, Verdict};
 use plan::Metric;
 use serde::{Deserialize, Serialize};
+
+pub use over_time::{Line, LineChart, Trace};
 
 /// Version of `report.json`: a reader refuses another major version and ignores unknown fields.
 pub const REPORT_VERSION: &str = "1.0";
@@ -198,6 +202,8 @@ pub enum Item {
     Table(Table),
     /// A bar chart of figures.
     BarChart(BarChart),
+    /// A metric over the window.
+    LineChart(LineChart),
     /// Levels that a phase chose, and what the worst would have cost.
     Choices(ChoiceTable),
     /// Cores and instances for a target rate.
@@ -210,6 +216,7 @@ impl Item {
         match self {
             Self::Table(table) => &table.title,
             Self::BarChart(chart) => &chart.title,
+            Self::LineChart(chart) => &chart.title,
             Self::Choices(choices) => &choices.title,
             Self::CapacityPlan(plan) => &plan.title,
         }
@@ -225,6 +232,7 @@ impl Item {
         match self {
             Self::Table(table) => table.rows.iter().flat_map(|row| &row.cells).any(is_seen),
             Self::BarChart(chart) => chart.bars.iter().any(|bar| is_seen(&bar.cell) || !bar.points.is_empty()),
+            Self::LineChart(chart) => chart.lines.iter().any(|line| !line.repetitions.is_empty()),
             Self::Choices(table) => table
                 .choices
                 .iter()
@@ -444,6 +452,9 @@ pub struct Repetition {
     pub values: BTreeMap<String, f64>,
     /// Why a metric has no value, by its name.
     pub missing: BTreeMap<String, String>,
+    /// The course of a metric over the window, by its name: seconds after the window's start, value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub course: BTreeMap<String, Vec<(f64, f64)>>,
     /// The pace of each CPU of the candidate.
     pub pace: BTreeMap<u32, CpuPace>,
     /// Each condition of `carried`, in an open loop that has some.

@@ -93,7 +93,7 @@ pub fn short(metric: Metric, value: f64) -> String {
     let digits = if matches!(metric, Metric::CpuPerRequest | Metric::CoresUsed | Metric::CorrectedP99) { 3 } else { 4 };
     let (number, unit) = scaled(metric.unit(), value);
     match metric.unit() {
-        "count" | "bytes" | "ratio" | "" => format!("{number}{unit}"),
+        "count" | "bytes" | "bytes/s" | "ratio" | "" => format!("{number}{unit}"),
         _ => format!("{}{unit}", significant_digits(value, digits)),
     }
 }
@@ -117,6 +117,7 @@ fn scaled(stored_unit: &str, value: f64) -> (String, &'static str) {
         "cores" => (significant(value), " cores"),
         "ratio" => (significant(value * 100.0), " %"),
         "bytes" => (significant(value / f64::from(1 << 20)), " MiB"),
+        "bytes/s" => (significant(value * 60.0 / f64::from(1 << 20)), " MiB/min"),
         "count" if value.fract() == 0.0 && value.abs() < 1e15 => {
             let sign = if value < 0.0 { "−" } else { "" };
             (format!("{sign}{}", count(value.abs() as u64)), "")

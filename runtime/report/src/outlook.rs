@@ -44,6 +44,7 @@ impl PhaseOutlook {
     pub fn of(plan: &Plan, phase: &Phase) -> Self {
         let window = match &phase.procedure {
             Procedure::Pgbench(pgbench) => pgbench.window_ns,
+            Procedure::Start(start) => start.window_ns.saturating_add(SERVER_NS),
             Procedure::Load(load) => load.window_ns.saturating_add(load.warm_up_ns).saturating_add(SERVER_NS),
         };
         let database =

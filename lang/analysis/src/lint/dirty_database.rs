@@ -29,6 +29,7 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
             })?;
             Some((phase.name.as_str(), format!("stream `{}`", stream.name)))
         }
+        Procedure::Start(_) => None,
     });
     let at = item.child("each").map_or(&item.name_at, |each| &each.name_at);
     if let Some((phase, writer)) = writes

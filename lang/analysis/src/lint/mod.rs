@@ -91,7 +91,9 @@ impl<'a> Look<'a> {
     /// The figures of the report, with the item's title.
     pub fn reported(&self) -> impl Iterator<Item = MetricRef> + use<'a> {
         self.plan.report.items.iter().map(|item| match item {
-            ReportItem::Table { of, .. } | ReportItem::BarChart { of, .. } => of.clone(),
+            ReportItem::Table { of, .. } | ReportItem::BarChart { of, .. } | ReportItem::LineChart { of, .. } => {
+                of.clone()
+            }
             ReportItem::CapacityPlan { of, .. } => MetricRef { phase: of.clone(), metric: plan::Metric::Throughput },
         })
     }

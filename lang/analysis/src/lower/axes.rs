@@ -63,12 +63,13 @@ pub fn axes(item: &Item, procedure: &Procedure, around: &Around<'_>, problems: &
         axes.push(Axis { factor: factor.to_owned(), levels });
     }
     let has_candidate = axes.iter().any(|axis| axis.factor == "candidate");
-    if matches!(procedure, Procedure::Load(_)) && !has_candidate && !unknown && !item.broken {
+    if !matches!(procedure, Procedure::Pgbench(_)) && !has_candidate && !unknown && !item.broken {
         let at = over.map_or(&item.name_at, |over| &over.name_at);
-        problems.push(
-            problem(&codes::MEASURES_NOTHING, at, format!("phase `{}` puts load on no candidate", item.key))
-                .help("write `over candidate …`"),
-        );
+        let message = match procedure {
+            Procedure::Start(_) => format!("phase `{}` starts no candidate", item.key),
+            _ => format!("phase `{}` puts load on no candidate", item.key),
+        };
+        problems.push(problem(&codes::MEASURES_NOTHING, at, message).help("write `over candidate …`"));
     }
     axes
 }

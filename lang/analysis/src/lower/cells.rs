@@ -79,7 +79,7 @@ fn base_hash(phase: &Phase, plan: &Plan, upstream: &Upstream) -> ContentHash {
     let machine = &plan.machine;
     let workload = match &phase.procedure {
         Procedure::Load(load) => plan.workload(&load.workload),
-        Procedure::Pgbench(_) => None,
+        Procedure::Pgbench(_) | Procedure::Start(_) => None,
     };
     let tokens: Vec<_> = plan
         .credentials
@@ -132,6 +132,7 @@ fn base_hash(phase: &Phase, plan: &Plan, upstream: &Upstream) -> ContentHash {
         Procedure::Pgbench(pgbench) => {
             ContentHash::of(&("pgbench", &pgbench.script.text, (pgbench.clients, pgbench.jobs, pgbench.window_ns)))
         }
+        Procedure::Start(start) => ContentHash::of(&("start", start.window_ns)),
     };
     ContentHash::of(&(
         procedure,

@@ -9,7 +9,9 @@ pub fn produces(phase: &Phase, metric: Metric, has_database: bool) -> bool {
     match (&phase.procedure, metric) {
         (Procedure::Pgbench(_), Metric::Tps | Metric::TransactionLatency | Metric::DatabaseCoresUsed) => true,
         (Procedure::Pgbench(_), _) => false,
-        (Procedure::Load(_), Metric::Tps | Metric::TransactionLatency) => false,
+        (Procedure::Start(_), Metric::StartTime | Metric::StartCpu | Metric::Memory) => true,
+        (Procedure::Start(_), _) => false,
+        (Procedure::Load(_), Metric::Tps | Metric::TransactionLatency | Metric::StartTime | Metric::StartCpu) => false,
         (
             Procedure::Load(_),
             Metric::CorrectedP50 | Metric::CorrectedP99 | Metric::CorrectedP999 | Metric::Achieved,
@@ -35,7 +37,7 @@ pub fn rate_factor(phase: &Phase) -> Option<&str> {
             Some(Rate::Factor(factor)) if phase.axes.iter().any(|axis| axis.factor == *factor) => Some(factor),
             _ => None,
         },
-        Procedure::Pgbench(_) => None,
+        Procedure::Pgbench(_) | Procedure::Start(_) => None,
     }
 }
 

@@ -62,7 +62,7 @@ pub fn steps(plan: &Plan) -> Vec<Step> {
         let mut measured = Vec::with_capacity(phase.cells.len());
         for (index, cell) in phase.cells.iter().enumerate() {
             let mut needs: Vec<StepId> = Vec::with_capacity(read.len() + 3);
-            if let (Some(axis), Procedure::Load(_)) = (candidate_axis, &phase.procedure)
+            if let (Some(axis), Procedure::Load(_) | Procedure::Start(_)) = (candidate_axis, &phase.procedure)
                 && let Some(place) =
                     phase.axes[axis].levels.iter().position(|level| cell.levels.get(axis) == Some(level))
             {

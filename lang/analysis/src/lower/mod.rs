@@ -470,7 +470,9 @@ fn no_value(phase: &Phase, factor: &str, reader: &str, at: &Location) -> syntax:
 
 /// Factors that a candidate's environment or the traffic reads have a level in the phase.
 fn values(study: &Study, plan: &Plan, item: &Item, phase: &Phase, problems: &mut Problems) {
-    let Procedure::Load(load) = &phase.procedure else { return };
+    if matches!(phase.procedure, Procedure::Pgbench(_)) {
+        return;
+    }
     let has = |factor: &str| {
         phase.axes.iter().any(|axis| axis.factor == factor) || phase.with.iter().any(|chosen| chosen.factor == factor)
     };
@@ -497,6 +499,7 @@ fn values(study: &Study, plan: &Plan, item: &Item, phase: &Phase, problems: &mut
             }
         }
     }
+    let Procedure::Load(load) = &phase.procedure else { return };
     let Some(traffic) = plan.workload(&load.workload) else { return };
     for (stream, text) in workload::workload_texts(traffic) {
         let parameter = |name: &str| stream.parameters.iter().any(|parameter| parameter.name == name);

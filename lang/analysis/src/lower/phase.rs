@@ -198,7 +198,9 @@ fn loops(item: &Item, phase: &Phase, problems: &mut Problems) {
     let open = matches!(&phase.procedure, Procedure::Load(load) if load.rate.is_some());
     let is_load = matches!(&phase.procedure, Procedure::Load(_));
     let load_broken = item.child("load").is_some_and(|load| load.broken);
-    if load_broken {
+    let is_start =
+        matches!(phase.procedure, Procedure::Start(_)) && item.child("start").is_some_and(|start| start.broken);
+    if load_broken || is_start {
         return;
     }
     let mut refuse = |node: &Item, what: &str, needs: &str| {
@@ -224,6 +226,13 @@ fn loops(item: &Item, phase: &Phase, problems: &mut Problems) {
             if let Some(gate) = item.keyed("gate", name) {
                 refuse(gate, written, "a load");
             }
+        }
+    }
+    if matches!(phase.procedure, Procedure::Start(_)) {
+        // The others judge answers, or compare what a load makes a candidate do.
+        let of_any_window = ["counters", "pace", "steal", "clock", "littles-law", "send-lag", "generator-probe"];
+        for gate in item.each("gate").filter(|gate| gate.variant.is_some() && !of_any_window.contains(&&*gate.key)) {
+            refuse(gate, &format!("gate {}", gate.key), "a load");
         }
     }
     // A bound is a bound over rates, between those that were carried and those that were not.

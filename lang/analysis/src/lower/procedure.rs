@@ -1,6 +1,6 @@
-//! Lowering of procedures: the load that a candidate gets, or pgbench.
+//! Lowering of procedures: the load that a candidate gets, pgbench, or a candidate's start.
 
-use plan::{LoadProcedure, PgbenchProcedure, Procedure, Protocol, Rate, Tool, Travel};
+use plan::{LoadProcedure, PgbenchProcedure, Procedure, Protocol, Rate, StartProcedure, Tool, Travel};
 
 use super::phase::{Around, count, own};
 use super::subject::sql_file;
@@ -13,31 +13,46 @@ use crate::value::{Value, Valued};
 
 /// The procedure of a phase. `None` where it has none that can be lowered, which is reported.
 pub fn procedure(item: &Item, around: &Around<'_>, problems: &mut Problems) -> Option<Procedure> {
-    match (item.child("load"), item.child("pgbench")) {
-        (Some(load), Some(pgbench)) => {
+    let mut found = PROCEDURES.iter().filter_map(|kind| item.child(kind));
+    let Some(node) = found.next() else {
+        if !item.broken && !item.key.is_empty() {
             problems.push(
-                problem(
-                    &codes::MEASURES_NOTHING,
-                    &pgbench.name_at,
-                    format!("phase `{}` has two procedures, `load` and `pgbench`", item.key),
-                )
-                .also(load.name_at.clone(), "the other one")
-                .help("a phase measures by one procedure: write a second phase"),
+                problem(&codes::MEASURES_NOTHING, &item.name_at, format!("phase `{}` measures nothing", item.key))
+                    .help(
+                        "write `load …`, `pgbench …` or `start`, or amend a definition that has one: `like=saturation`",
+                    ),
             );
-            None
         }
-        (Some(load), None) => lower_load(item, load, around, problems).map(Procedure::Load),
-        (None, Some(pgbench)) => lower_pgbench(pgbench, around, problems).map(Procedure::Pgbench),
-        (None, None) => {
-            if !item.broken && !item.key.is_empty() {
-                problems.push(
-                    problem(&codes::MEASURES_NOTHING, &item.name_at, format!("phase `{}` measures nothing", item.key))
-                        .help("write `load …` or `pgbench …`, or amend a definition that has one: `like=saturation`"),
-                );
-            }
-            None
-        }
+        return None;
+    };
+    if let Some(second) = found.next() {
+        problems.push(
+            problem(
+                &codes::MEASURES_NOTHING,
+                &second.name_at,
+                format!("phase `{}` has two procedures, `{}` and `{}`", item.key, node.kind(), second.kind()),
+            )
+            .also(node.name_at.clone(), "the other one")
+            .help("a phase measures by one procedure: write a second phase"),
+        );
+        return None;
     }
+    match node.kind() {
+        "load" => lower_load(item, node, around, problems).map(Procedure::Load),
+        "pgbench" => lower_pgbench(node, around, problems).map(Procedure::Pgbench),
+        _ => Some(Procedure::Start(lower_start(node, problems))),
+    }
+}
+
+/// The children of a phase that say how it measures.
+const PROCEDURES: [&str; 3] = ["load", "pgbench", "start"];
+
+fn lower_start(item: &Item, problems: &mut Problems) -> StartProcedure {
+    let window_ns = item.duration("for").unwrap_or(5_000_000_000).unsigned_abs();
+    if let Some(valued) = item.setting("for").filter(|valued| matches!(valued.value, Value::Duration(0))) {
+        problems.push(problem(&codes::OUT_OF_RANGE, &valued.at, "a window of no time measures nothing"));
+    }
+    StartProcedure { window_ns }
 }
 
 fn lower_load(item: &Item, load: &Item, around: &Around<'_>, problems: &mut Problems) -> Option<LoadProcedure> {

@@ -167,11 +167,20 @@ fn laid_out(study: &Study, item: &Item, plan: &Plan, dropped: &[(String, String)
     }
     let setting = |name: &str| item.text(name).map(str::to_owned);
     Laid::Item(if is_chart {
-        ReportItem::BarChart {
-            title: item.args.get(1).and_then(Valued::text).unwrap_or_default().to_owned(),
-            of,
-            by: setting("by").unwrap_or_default(),
-            group: setting("group"),
+        let title = item.args.get(1).and_then(Valued::text).unwrap_or_default().to_owned();
+        let (by, group) = (setting("by").unwrap_or_default(), setting("group"));
+        if item.variant.is_some_and(|variant| variant.name == "line") {
+            if !matches!(of.metric, Metric::Memory | Metric::Throughput) || !is_under_load(phase) {
+                let message = format!("`{of}` has one value per repetition, and no course over the window");
+                problems.push(
+                    problem(&codes::NOT_AN_AXIS, &valued.at, message)
+                        .help("`memory` and `throughput` of a load have one; write `chart bar`, or a table"),
+                );
+                return Laid::Refused;
+            }
+            ReportItem::LineChart { title, of, by, group }
+        } else {
+            ReportItem::BarChart { title, of, by, group }
         }
     } else {
         ReportItem::Table {
@@ -181,6 +190,11 @@ fn laid_out(study: &Study, item: &Item, plan: &Plan, dropped: &[(String, String)
             columns: setting("columns"),
         }
     })
+}
+
+/// Whether a candidate gets load: only then is anything recorded over the window.
+fn is_under_load(phase: &Phase) -> bool {
+    matches!(phase.procedure, plan::Procedure::Load(_))
 }
 
 fn capacity_plan(

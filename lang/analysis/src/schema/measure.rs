@@ -36,7 +36,7 @@ pub static PHASE: NodeSpec = NodeSpec {
         "saturation",
         "The definition that this one amends.",
     )],
-    children: &[&OVER, &WITH, &FACTOR, &LOAD, &PGBENCH, &REPEAT, &GATE, &CARRIED, &ESTIMATE, &CHOOSE, &PUBLISH],
+    children: &[&OVER, &WITH, &FACTOR, &LOAD, &PGBENCH, &START, &REPEAT, &GATE, &CARRIED, &ESTIMATE, &CHOOSE, &PUBLISH],
     key: 1,
     defines: Some(Kind::Phase),
     ..NODE
@@ -123,6 +123,21 @@ static PGBENCH: NodeSpec = NodeSpec {
         setting("jobs", Type::Integer(1, 1_024), "8", "Threads of pgbench.").default("4"),
         setting("for", Type::Duration, "\"30s\"", "The window, in whole seconds.").required(),
     ],
+    ..NODE
+};
+
+static START: NodeSpec = NodeSpec {
+    name: "start",
+    doc: "A candidate's start, with no load: from the request to start it to its first ready answer (`ready`). Images are \
+          built and containers made beforehand, and the host's page cache is as earlier repetitions left it.",
+    example: "start for=\"5s\"",
+    settings: &[setting(
+        "for",
+        Type::Duration,
+        "\"5s\"",
+        "The window. It begins with the request to start; the candidate must be ready within it.",
+    )
+    .default("5s")],
     ..NODE
 };
 

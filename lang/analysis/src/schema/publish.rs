@@ -39,16 +39,35 @@ static CHART: NodeSpec = NodeSpec {
     arguments: &[argument("kind", Type::Text, "What is drawn."), argument("title", Type::Text, "Heading.")],
     key: 2,
     variant: Some(0),
-    variants: &[Variant {
-        name: "bar",
-        doc: "Bars.",
-        settings: &[
-            setting("of", Type::Figure, "ceiling.throughput", "The figure.").required(),
-            setting("by", Type::Reference(Kind::Factor), "candidate", "The factor along the axis.").required(),
-            setting("group", Type::Reference(Kind::Factor), "cores", "The factor within a group."),
-        ],
-        rest: None,
-    }],
+    variants: &[
+        Variant {
+            name: "bar",
+            doc: "Bars.",
+            settings: &[
+                setting("of", Type::Figure, "ceiling.throughput", "The figure.").required(),
+                setting("by", Type::Reference(Kind::Factor), "candidate", "The factor along the axis.").required(),
+                setting("group", Type::Reference(Kind::Factor), "cores", "The factor within a group."),
+            ],
+            rest: None,
+        },
+        Variant {
+            name: "line",
+            doc: "A line for each level over the window: the median of the valid repetitions at each moment. `memory` and \
+                  `throughput` have one.",
+            settings: &[
+                setting("of", Type::Figure, "sustained.memory", "The figure: `memory` or `throughput`.").required(),
+                setting("by", Type::Reference(Kind::Factor), "candidate", "The factor whose levels have a line each.")
+                    .required(),
+                setting(
+                    "group",
+                    Type::Reference(Kind::Factor),
+                    "cores",
+                    "A further factor that has a line for each level.",
+                ),
+            ],
+            rest: None,
+        },
+    ],
     ..NODE
 };
 

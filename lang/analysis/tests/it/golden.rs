@@ -39,6 +39,7 @@ fn printed(plan: &Plan) -> String {
         let what = match &phase.procedure {
             Procedure::Load(load) => format!("{load:?}"),
             Procedure::Pgbench(pgbench) => format!("pgbench {} × {}", pgbench.clients, pgbench.window_ns),
+            Procedure::Start(start) => format!("{start:?}"),
         };
         let _ = writeln!(out, "phase {} reads {:?}: {what}", phase.name, phase.reads);
         let _ = writeln!(out, "  {:?}", phase.repeat);

@@ -14,7 +14,7 @@ use super::connection::{Docker, failed, is_status};
 use crate::error::StepError;
 use crate::host::{CounterSource, Exit, RUN_LABEL, STOP_GRACE, Server, ServerSpec};
 use crate::port;
-use crate::sample::locate;
+use crate::sample::{clock, locate};
 
 /// How long the engine may take to say what a container printed.
 const LOGS: Duration = Duration::from_secs(10);
@@ -50,6 +50,7 @@ impl Docker {
             full_name: name,
             id: made.id,
             pid: 0,
+            asked_ns: 0,
             fewer_files: engine_limit().filter(|limit| *limit < spec.open_files).map(|limit| {
                 format!(
                     "{}: {limit} open files instead of {}, the Docker Engine's own limit",
@@ -178,6 +179,7 @@ pub struct Container {
     full_name: String,
     pub(super) id: String,
     pid: u32,
+    asked_ns: u64,
     /// Set where it has fewer open files than was asked for.
     fewer_files: Option<String>,
     exit: Option<Exit>,
@@ -187,6 +189,7 @@ pub struct Container {
 impl Container {
     pub(super) fn start(&mut self) -> Result<(), StepError> {
         let (client, id) = (self.docker.client.clone(), self.id.clone());
+        self.asked_ns = clock::monotonic_ns();
         self.docker.ask(&format!("the container {} can't be started", self.full_name), async move {
             client.start_container(&id, None::<StartContainerOptions>).await
         })?;
@@ -241,6 +244,10 @@ impl Server for Container {
 
     fn pid(&self) -> u32 {
         self.pid
+    }
+
+    fn asked_ns(&self) -> u64 {
+        self.asked_ns
     }
 
     fn counters(&self) -> Result<CounterSource, StepError> {

@@ -24,6 +24,7 @@ use super::{Binaries, Server};
 use crate::error::StepError;
 use crate::host::{self, CounterSource, Exit, STOP_GRACE, Server as _};
 use crate::port;
+use crate::sample::clock;
 
 /// What the directory of every server begins with; the run's id follows.
 const DIRECTORY_PREFIX: &str = "exp-postgres-";
@@ -63,6 +64,7 @@ pub struct LocalSpec {
 #[derive(Debug)]
 pub struct LocalPostgres {
     access: Server,
+    asked_ns: u64,
     child: Child,
     exit: Option<Exit>,
     directory: Directory,
@@ -158,10 +160,19 @@ impl LocalPostgres {
             command.arg("-c").arg(format!("{name}={value}"));
         }
         let (out, err) = log_file(&spec.log).map_err(failed)?;
+        let asked_ns = clock::monotonic_ns();
         let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn().map_err(failed)?;
         let access = Server::local(port, USER, password);
-        let mut local =
-            Self { access, child, exit: None, directory, log: spec.log.clone(), notes, remains: Remains::default() };
+        let mut local = Self {
+            access,
+            asked_ns,
+            child,
+            exit: None,
+            directory,
+            log: spec.log.clone(),
+            notes,
+            remains: Remains::default(),
+        };
         local.wait_started().await?;
         local.remains = Remains::of(local.child.id(), &local.directory.data());
         Ok(local)
@@ -208,6 +219,10 @@ impl host::Server for LocalPostgres {
 
     fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    fn asked_ns(&self) -> u64 {
+        self.asked_ns
     }
 
     fn counters(&self) -> Result<CounterSource, StepError> {

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use journal::{CounterReading, Counters, Finding, HostFacts, PaceFacts, RepetitionFacts, WindowFacts};
+use journal::{CounterReading, Counters, Finding, HostFacts, MemoryFacts, PaceFacts, RepetitionFacts, WindowFacts};
 use plan::CpuSet;
 
 use super::clock::{self, Clocks};
@@ -215,7 +215,7 @@ fn run(
     roles.each(|role| role.look_at_memory(spec.memory_every));
     let own_before = clock::thread_cpu_ns();
     let start = Edge::read_at(start_ns, window, roles, machine, &mut ours);
-    roles.each(|role| role.take_start(spec.memory_every));
+    roles.each(|role| role.take_start(spec.memory_every, (start_ns, end_ns)));
     let prepare_ns = end_ns.saturating_sub(PREPARE_NS);
     let mut members_ns = start_ns + MEMBERS_NS;
     while !window.is_over() && clock::monotonic_ns() < prepare_ns {
@@ -375,7 +375,8 @@ struct Role {
     read: Result<CounterReading, String>,
     problems: Vec<(&'static str, String)>,
     memory_bytes: Option<u64>,
-    in_window: bool,
+    /// Start of the window, once it has begun.
+    window_start_ns: Option<u64>,
     look_took_ns: u64,
     next_look_ns: u64,
 }
@@ -398,7 +399,7 @@ impl Role {
             read: Err("it was not read".to_owned()),
             problems: Vec::new(),
             memory_bytes: None,
-            in_window: false,
+            window_start_ns: None,
             look_took_ns: 0,
             next_look_ns: 0,
         }
@@ -414,8 +415,8 @@ impl Role {
         match self.reader.memory() {
             Ok(bytes) => {
                 self.memory_bytes = Some(bytes);
-                if self.in_window {
-                    self.counters.memory_peak_bytes = self.counters.memory_peak_bytes.max(Some(bytes));
+                if let Some(start_ns) = self.window_start_ns {
+                    self.note_memory(before.saturating_sub(start_ns), bytes);
                 }
             }
             Err(why) => {
@@ -441,13 +442,21 @@ impl Role {
         self.look_at_memory(every);
     }
 
-    fn take_start(&mut self, every: Duration) {
-        self.in_window = true;
+    fn note_memory(&mut self, after_ns: u64, bytes: u64) {
+        self.counters.memory_peak_bytes = self.counters.memory_peak_bytes.max(Some(bytes));
+        if let Some(memory) = &mut self.counters.memory {
+            memory.see(after_ns, bytes);
+        }
+    }
+
+    fn take_start(&mut self, every: Duration, (start_ns, end_ns): (u64, u64)) {
+        self.window_start_ns = Some(start_ns);
+        self.counters.memory = Some(MemoryFacts::over(end_ns.saturating_sub(start_ns)));
         // The memory of a moment ago counts as that of the start; where it is cheap it is read once more.
         if self.look_took_ns < 1_000_000 {
             self.look_at_memory(every);
-        } else {
-            self.counters.memory_peak_bytes = self.memory_bytes;
+        } else if let Some(bytes) = self.memory_bytes {
+            self.note_memory(0, bytes);
         }
         self.counters.start = self.taken("at the window's start");
     }
@@ -479,6 +488,7 @@ impl Role {
         if self.problems.iter().any(|(what, _)| *what == "memory") {
             // A peak of what could be seen is not the peak.
             self.counters.memory_peak_bytes = None;
+            self.counters.memory = None;
         }
         findings.extend(self.problems.into_iter().map(|(what, why)| finding(&format!("{} {what}", self.name), why)));
         self.counters

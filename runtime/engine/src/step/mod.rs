@@ -7,4 +7,5 @@ pub(crate) mod prepare;
 pub(crate) mod probe;
 pub(crate) mod repetition;
 pub(crate) mod serve;
+pub(crate) mod start;
 pub(crate) mod template;

@@ -12,8 +12,8 @@ use crate::run::{Run, nanos};
 use crate::sample::{SampleSpec, Sampler, clock};
 use crate::step::serve;
 
-/// Time between telling the generator when to begin and that instant.
-const LEAD: Duration = Duration::from_millis(150);
+/// Time between telling generator and sampler when the window begins and that instant.
+pub(super) const LEAD: Duration = Duration::from_millis(150);
 /// Time after the window for answers that are under way.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -54,13 +54,14 @@ pub(crate) async fn measure(run: &mut Run, id: &RepetitionId) -> Result<Repetiti
     let facts = match &phase.procedure {
         Procedure::Load(load) => measure_load(run, id, &phase, load, levels).await,
         Procedure::Pgbench(pgbench) => measure_pgbench(run, id, pgbench, levels).await,
+        Procedure::Start(start) => super::start::measure(run, id, start, levels).await,
     };
     // The clone goes whatever happened; what can't be dropped now goes with the server.
     run.drop_clone().await;
     facts
 }
 
-fn stage(run: &mut Run, id: &RepetitionId, stage: Stage, expected: Duration) -> Result<(), StepError> {
+pub(super) fn stage(run: &mut Run, id: &RepetitionId, stage: Stage, expected: Duration) -> Result<(), StepError> {
     run.stream.publish(Event::RepetitionStage { repetition: id.clone(), stage, expected_ns: nanos(expected) })
 }
 
@@ -186,7 +187,7 @@ async fn measure_pgbench(
 }
 
 /// What every sampler of this run looks at.
-fn sample_spec(run: &Run) -> SampleSpec {
+pub(super) fn sample_spec(run: &Run) -> SampleSpec {
     SampleSpec {
         database: run.database.as_ref().and_then(|database| database.counters.clone()),
         database_cpus: run.plan.machine.cpus(Role::Database).clone(),

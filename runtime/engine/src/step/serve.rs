@@ -46,6 +46,16 @@ impl Served {
         self.server.notes().into_iter().map(|why| journal::Finding { what: "limits".to_owned(), why })
     }
 
+    /// Its name within the run.
+    pub(crate) fn name(&self) -> &str {
+        self.server.name()
+    }
+
+    /// When it was asked to start, on CLOCK_MONOTONIC, ns.
+    pub(crate) fn asked_ns(&self) -> u64 {
+        self.server.asked_ns()
+    }
+
     /// The last lines of its log.
     pub(crate) fn logs(&self) -> Vec<String> {
         self.server.logs(LOG_LINES)
@@ -77,6 +87,16 @@ pub(crate) async fn candidate(
     levels: &BTreeMap<String, String>,
     database: Option<&str>,
 ) -> Result<Served, StepError> {
+    let (served, ready) = launch_candidate(run, levels, database).await?;
+    until_ready(run, served, &ready).await
+}
+
+/// Starts the candidate of these levels: it runs when this returns, and may not be ready yet. Gives how that shows, too.
+pub(crate) async fn launch_candidate(
+    run: &mut Run,
+    levels: &BTreeMap<String, String>,
+    database: Option<&str>,
+) -> Result<(Served, Ready), StepError> {
     let name = levels.get("candidate").cloned().unwrap_or_default();
     let candidate = run.plan.candidate(&name).cloned().ok_or_else(|| {
         StepError::step(
@@ -88,7 +108,7 @@ pub(crate) async fn candidate(
     let prepared = run.prepared.get(&Subject::Candidate(name.clone())).cloned();
     let spec = spec(run, &name, levels, candidate.port, &candidate.env, database)?;
     let spec = ServerSpec { memory_bytes: candidate.memory_bytes, open_files: candidate.open_files, ..spec };
-    start(run, spec, prepared, &candidate.ready, candidate.tls).await
+    Ok((launch(run, spec, prepared, candidate.tls).await?, candidate.ready))
 }
 
 /// Starts the probe on the CPUs that the candidate of these levels has.
@@ -99,7 +119,8 @@ pub(crate) async fn probe(run: &mut Run, levels: &BTreeMap<String, String>) -> R
         })?;
     let prepared = run.prepared.get(&Subject::Probe).cloned();
     let spec = spec(run, "probe", levels, probe.port, &probe.env, None)?;
-    start(run, spec, prepared, &probe.ready, probe.tls).await
+    let served = launch(run, spec, prepared, probe.tls).await?;
+    until_ready(run, served, &probe.ready).await
 }
 
 /// The job of a generator for a phase's load.
@@ -206,11 +227,10 @@ fn spec(
     })
 }
 
-async fn start(
+async fn launch(
     run: &mut Run,
     spec: ServerSpec,
     prepared: Option<Prepared>,
-    ready: &Ready,
     tls: Option<Tls>,
 ) -> Result<Served, StepError> {
     let (port, cpus) = (spec.port, spec.cpus.clone());
@@ -231,7 +251,11 @@ async fn start(
         }
     };
     let counters = server.counters().ok();
-    let mut served = Served { server, port, tls, cpus, counters };
+    Ok(Served { server, port, tls, cpus, counters })
+}
+
+async fn until_ready(run: &Run, mut served: Served, ready: &Ready) -> Result<Served, StepError> {
+    let stop = run.stop.clone();
     match stop.guard(wait_ready(&mut served, ready)).await {
         Ok(()) => Ok(served),
         Err(error) => {
@@ -256,14 +280,7 @@ async fn wait_ready(served: &mut Served, ready: &Ready) -> Result<(), StepError>
     let within = Duration::from_nanos(ready.within_ns);
     let began = Instant::now();
     let target = SocketAddr::from((Ipv4Addr::LOCALHOST, served.port));
-    let request = Request {
-        method: "GET".to_owned(),
-        path: Text::literal(&ready.path),
-        headers: Vec::new(),
-        bearer: None,
-        body: None,
-        content_type: None,
-    };
+    let request = ready_request(ready);
     let mut last = "it was not asked yet".to_owned();
     loop {
         let name = served.server.name().to_owned();
@@ -291,11 +308,25 @@ async fn wait_ready(served: &mut Served, ready: &Ready) -> Result<(), StepError>
     }
 }
 
-fn never_ready(name: &str, why: &str, log: Vec<String>) -> StepError {
+/// The request that asks a server whether it is ready.
+pub(crate) fn ready_request(ready: &Ready) -> Request {
+    Request {
+        method: "GET".to_owned(),
+        path: Text::literal(&ready.path),
+        headers: Vec::new(),
+        bearer: None,
+        body: None,
+        content_type: None,
+    }
+}
+
+pub(crate) fn never_ready(name: &str, why: &str, log: Vec<String>) -> StepError {
     let failure = Failure {
         what: format!("{name} never got ready"),
         why: why.to_owned(),
-        next: format!("its log says more; give it longer with `ready within=`, or mend {name}"),
+        next: format!(
+            "its log says more; give it longer (`ready within=`, or `for=` where its start is measured), or mend {name}"
+        ),
         log,
     };
     StepError { class: crate::error::Class::Step, failure }

@@ -21,11 +21,12 @@ const WINDOW_TOLERANCE: f64 = 0.05;
 pub(crate) fn counters(context: &Context<'_>) -> Draft {
     let mut draft = Draft::new(GateKind::Wrong);
     let under_load = matches!(context.phase.procedure, Procedure::Load(_));
+    let alone = matches!(context.phase.procedure, Procedure::Pgbench(_));
     let mut roles = Vec::new();
-    if under_load {
+    if !alone {
         roles.push(("candidate", context.facts.candidate.as_ref()));
     }
-    if context.plan.database.is_some() || !under_load {
+    if context.plan.database.is_some() || alone {
         roles.push(("database", context.facts.database.as_ref()));
     }
     for (role, counters) in roles {
@@ -34,7 +35,7 @@ pub(crate) fn counters(context: &Context<'_>) -> Draft {
         match cpu {
             Err(why) => draft.fail(format!("{why}{}", context.noted(role))),
             // A database may rest while a candidate answers by itself; whoever answered can't have.
-            Ok(ns) if ns == 0.0 && (role == "candidate" || !under_load) => {
+            Ok(ns) if ns == 0.0 && (role == "candidate" || alone) => {
                 draft.fail(format!("the {role}'s CPU counter did not move in the window"));
             }
             Ok(_) => {}
@@ -99,7 +100,7 @@ pub(crate) fn clock(context: &Context<'_>) -> Draft {
 pub(crate) fn utilisation_law(context: &Context<'_>, tolerance: f64) -> Draft {
     let mut draft = Draft::new(GateKind::Wrong);
     let (role, counters, metric) = match context.phase.procedure {
-        Procedure::Load(_) => ("candidate", context.facts.candidate.as_ref(), Metric::CoresUsed),
+        Procedure::Load(_) | Procedure::Start(_) => ("candidate", context.facts.candidate.as_ref(), Metric::CoresUsed),
         Procedure::Pgbench(_) => ("database", context.facts.database.as_ref(), Metric::DatabaseCoresUsed),
     };
     let (cores, counters) = match (context.value(metric), counters) {

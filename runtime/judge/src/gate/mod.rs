@@ -41,7 +41,7 @@ impl Context<'_> {
     fn workload(&self) -> Option<&Workload> {
         match &self.phase.procedure {
             Procedure::Load(load) => self.plan.workload(&load.workload),
-            Procedure::Pgbench(_) => None,
+            Procedure::Pgbench(_) | Procedure::Start(_) => None,
         }
     }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use journal::{
-    Census, CounterReading, Counters, CpuTimes, Event, Histogram, LoadFacts, PaceFacts, PgbenchFacts, ProbeFacts,
-    ReceiveFacts, RepetitionFacts, RowFacts, Stall, StreamFacts, ThreadFacts, WindowFacts,
+    Census, CounterReading, Counters, CpuTimes, Event, Histogram, LoadFacts, MemoryFacts, PaceFacts, PgbenchFacts,
+    ProbeFacts, ReceiveFacts, RepetitionFacts, RowFacts, Stall, StartFacts, StreamFacts, ThreadFacts, WindowFacts,
 };
 use judge::{Evidence, Judgement, Outcome, judge, levels, probe_target, wanted};
 use proptest::prelude::*;
 
-use crate::bench::{Run, capacity, closed, one_cell, open, pgbench, pgbench_facts, slow, whole};
+use crate::bench::{Run, capacity, closed, one_cell, open, pgbench, pgbench_facts, slow, started, starts, whole};
 
 /// Whether a judgement holds only finite numbers.
 fn is_finite(judgement: &Judgement) -> bool {
@@ -105,8 +105,19 @@ fn counters() -> BoxedStrategy<Option<Counters>> {
             },
         ))
     };
-    proptest::option::of((reading(), reading(), proptest::option::of(count()), 0..3u32).prop_map(
-        |(start, end, memory_peak_bytes, cpus)| Counters { source: String::new(), start, end, memory_peak_bytes, cpus },
+    let memory = || {
+        let largest = proptest::collection::vec(proptest::option::of(count()), 0..9);
+        proptest::option::of((count(), largest).prop_map(|(slice_ns, largest)| MemoryFacts { slice_ns, largest }))
+    };
+    proptest::option::of((reading(), reading(), proptest::option::of(count()), memory(), 0..3u32).prop_map(
+        |(start, end, memory_peak_bytes, memory, cpus)| Counters {
+            source: String::new(),
+            start,
+            end,
+            memory_peak_bytes,
+            memory,
+            cpus,
+        },
     ))
     .boxed()
 }
@@ -212,8 +223,13 @@ fn facts() -> BoxedStrategy<RepetitionFacts> {
         errors,
         window_ns: 1,
     }));
-    ((window, load(), counters(), counters()), (cpus, pace, pgbench, rows, probe))
-        .prop_map(|((window, load, candidate, database), (cpus, pace, pgbench, rows, probe))| RepetitionFacts {
+    let start =
+        (count(), count(), count(), proptest::option::of(count())).prop_map(|(asked_ns, ready_ns, looks, cpu_ns)| {
+            StartFacts { asked_ns, not_ready_ns: None, ready_ns, looks, cpu_ns }
+        });
+    let start = proptest::option::of(start);
+    ((window, load(), counters(), counters()), (cpus, pace, pgbench, rows, probe, start))
+        .prop_map(|((window, load, candidate, database), (cpus, pace, pgbench, rows, probe, start))| RepetitionFacts {
             window,
             levels: BTreeMap::new(),
             load,
@@ -224,6 +240,7 @@ fn facts() -> BoxedStrategy<RepetitionFacts> {
             pace,
             rows,
             probe,
+            start,
             ..RepetitionFacts::default()
         })
         .boxed()
@@ -234,12 +251,13 @@ proptest! {
 
     #[test]
     fn no_facts_end_the_program_and_no_figure_is_a_nan(
-        (arbitrary, kind, clean) in (proptest::collection::vec((facts(), 0..3usize), 1..5), 0..3usize, 0..4usize),
+        (arbitrary, kind, clean) in (proptest::collection::vec((facts(), 0..3usize), 1..5), 0..4usize, 0..4usize),
     ) {
         let (plan, phases): (_, &[&str]) = match kind {
             0 => (one_cell(2, 9), &["ceiling"]),
             1 => (capacity(), &["sweep", "ceiling", "rates"]),
-            _ => (pgbench(), &["database"]),
+            2 => (pgbench(), &["database"]),
+            _ => (starts(), &["cold"]),
         };
         let mut run = Run::new(plan);
         for _ in 0..clean {
@@ -247,6 +265,7 @@ proptest! {
                 run.measure(phase, 0, match *phase {
                     "rates" => open(5_000.0, 2_000_000),
                     "database" => pgbench_facts(29_000.0),
+                    "cold" => started(42_000_000, 9_000_000),
                     _ => closed(19_000.0, 50.0),
                 });
             }

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use journal::{
     CaseOutcome, Census, CounterReading, Counters, CpuTimes, Environment, Event, Failure, GeneratorFacts, Histogram,
     HostFacts, LoadFacts, PaceFacts, PgbenchFacts, ProbeFacts, ReceiveFacts, Record, RepetitionFacts, RepetitionId,
-    RowFacts, RunEnd, RunId, StreamFacts, ThreadFacts, WindowFacts,
+    RowFacts, RunEnd, RunId, StartFacts, StreamFacts, ThreadFacts, WindowFacts,
 };
 use judge::{Evidence, Figure, Judgement, Outcome, judge};
 use plan::{
     Agreement, Axis, Candidate, Cell, CellDatabase, Choice, Condition, ContentHash, ContractCase, Database, Estimate,
     Estimator, Expect, Gate, Level, LoadProcedure, Machine, Metric, MetricRef, Order, PLAN_VERSION, PgbenchProcedure,
-    Phase, Plan, Procedure, Rate, Ready, Repeat, ReportItem, ReportPlan, Request, SqlFile, Stream, Text, Workload,
+    Phase, Plan, Procedure, Rate, Ready, Repeat, ReportItem, ReportPlan, Request, SqlFile, StartProcedure, Stream,
+    Text, Workload,
 };
 
 pub const WINDOW_NS: u64 = 20_000_000_000;
@@ -280,6 +281,7 @@ fn counters(demand_ns: u64, cpus: u32) -> Counters {
         start: reading(1_000_000_000, 5_000_000),
         end: reading(1_000_000_000 + WINDOW_NS, 5_000_000 + demand_ns),
         memory_peak_bytes: Some(30 << 20),
+        memory: None,
         cpus,
     }
 }
@@ -368,6 +370,7 @@ pub fn closed(rate: f64, demand_us: f64) -> RepetitionFacts {
         .into(),
         rows: Some(RowFacts { table: "events".to_owned(), before: 1_000_000, after: 1_000_000 + each + 1_000 }),
         postgres: None,
+        start: None,
         probe: Some(ProbeFacts { target: rate * 1.3, achieved: rate * 1.3, errors: 0, window_ns: 10_000_000_000 }),
         findings: Vec::new(),
     }
@@ -409,6 +412,32 @@ pub fn pgbench_facts(tps: f64) -> RepetitionFacts {
         tps,
         latency_ms: 8.0 / tps * 1e3,
         latency_stddev_ms: None,
+    });
+    facts
+}
+
+/// Starts of a candidate, ten of which are wanted.
+pub fn starts() -> Plan {
+    let mut starts = phase("cold", vec![words("candidate", &["go"]), integers("cores", &[1])], None, 10, 12);
+    starts.procedure = Procedure::Start(StartProcedure { window_ns: WINDOW_NS });
+    starts.gates = vec![Gate::Counters, Gate::Clock, Gate::Pace { quiet_share: 0.9 }, Gate::Steal { max: 0.01 }];
+    starts.estimates = vec![Estimate { metric: Metric::StartTime, by: Estimator::Median }];
+    plan_of(vec![starts])
+}
+
+/// A clean start that took this long and this much CPU time.
+pub fn started(took_ns: u64, cpu_ns: u64) -> RepetitionFacts {
+    let mut facts = closed(1_000.0, 50.0);
+    facts.load = None;
+    facts.rows = None;
+    facts.probe = None;
+    let asked_ns = facts.window.start_ns + 2_000_000;
+    facts.start = Some(StartFacts {
+        asked_ns,
+        not_ready_ns: Some(asked_ns + took_ns - 1_000_000),
+        ready_ns: asked_ns + took_ns,
+        looks: 40,
+        cpu_ns: Some(cpu_ns),
     });
     facts
 }

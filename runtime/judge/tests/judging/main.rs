@@ -8,4 +8,5 @@ mod figures;
 mod gates;
 mod next;
 mod published;
+mod starts;
 mod verdict;

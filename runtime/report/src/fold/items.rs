@@ -6,8 +6,8 @@ use plan::{Metric, MetricRef, Phase, Plan, Procedure, Rate, ReportItem};
 use super::label;
 use crate::history::History;
 use crate::model::{
-    Bar, BarChart, CapacityPlan, CapacityRow, Cell, ChoiceTable, Figure, Item, Level, Need, Point, Repetition, Row,
-    Table,
+    Bar, BarChart, CapacityPlan, CapacityRow, Cell, ChoiceTable, Figure, Item, Level, Line, LineChart, Need, Point,
+    Repetition, Row, Table, Trace,
 };
 use crate::render::words;
 
@@ -56,6 +56,9 @@ impl Context<'_> {
             }
             ReportItem::BarChart { title, of, by, group } => {
                 Item::BarChart(self.chart(title, of, by, group.as_deref()))
+            }
+            ReportItem::LineChart { title, of, by, group } => {
+                Item::LineChart(self.lines(title, of, by, group.as_deref()))
             }
             ReportItem::CapacityPlan { of, cores, targets, not_possible } => {
                 Item::CapacityPlan(self.capacity(of, *cores, targets, not_possible.as_deref()))
@@ -255,6 +258,63 @@ impl Context<'_> {
         }
     }
 
+    fn lines(&self, title: &str, of: &MetricRef, by: &str, group: Option<&str>) -> LineChart {
+        let axes = self.axes(of);
+        let mut ordered: Vec<&FigureAxis> = Vec::new();
+        for factor in [Some(by), group].into_iter().flatten() {
+            ordered.extend(axes.iter().filter(|axis| axis.factor == factor));
+        }
+        ordered.extend(axes.iter().filter(|axis| axis.factor != by && Some(axis.factor.as_str()) != group));
+        let lines = product(&ordered)
+            .into_iter()
+            .map(|levels| {
+                let cell = self.cell(&of.phase, of.metric, &levels);
+                let determined = cell.figure.is_some_and(|index| self.figures[index].value.is_some());
+                let shown: Vec<Level> = levels
+                    .iter()
+                    .filter(|level| {
+                        level.factor == by
+                            || axes.iter().any(|axis| axis.factor == level.factor && axis.levels.len() > 1)
+                    })
+                    .cloned()
+                    .collect();
+                let repetitions = self.traces(&of.phase, of.metric, &levels);
+                Line {
+                    label: self.row_label(&of.phase, &shown),
+                    points: if determined { medians(&repetitions) } else { Vec::new() },
+                    repetitions,
+                    cell,
+                }
+            })
+            .collect();
+        LineChart {
+            title: title.to_owned(),
+            of: of.to_string(),
+            about: format!(
+                "`{of}` over the window: {}; each line is the median of the cell's valid repetitions at each moment",
+                words::definition(of.metric)
+            ),
+            unit: of.metric.unit().to_owned(),
+            lines,
+        }
+    }
+
+    /// The course of every repetition of the cells at these levels.
+    fn traces(&self, phase: &str, metric: Metric, levels: &[Level]) -> Vec<Trace> {
+        let Some(found) = self.plan.phase(phase) else { return Vec::new() };
+        self.repetitions
+            .iter()
+            .filter(|repetition| repetition.phase == phase && is_at(found, repetition.cell, levels))
+            .filter_map(|repetition| {
+                Some(Trace {
+                    repetition: repetition.id.clone(),
+                    valid: repetition.valid,
+                    points: repetition.course.get(metric.name())?.clone(),
+                })
+            })
+            .collect()
+    }
+
     /// The values of every repetition of the cells at these levels.
     fn points(&self, phase: &str, metric: Metric, levels: &[Level]) -> Vec<Point> {
         let Some(found) = self.plan.phase(phase) else { return Vec::new() };
@@ -352,6 +412,21 @@ impl Context<'_> {
             }),
         }
     }
+}
+
+/// The median of the valid repetitions at each moment at which one has a value.
+fn medians(repetitions: &[Trace]) -> Vec<(f64, f64)> {
+    let mut moments: Vec<(f64, Vec<f64>)> = Vec::new();
+    for (seconds, value) in
+        repetitions.iter().filter(|trace| trace.valid).flat_map(|trace| trace.points.iter().copied())
+    {
+        match moments.iter_mut().find(|(known, _)| *known == seconds) {
+            Some((_, values)) => values.push(value),
+            None => moments.push((seconds, vec![value])),
+        }
+    }
+    moments.sort_by(|left, right| left.0.total_cmp(&right.0));
+    moments.into_iter().filter_map(|(seconds, values)| Some((seconds, stats::median(&values)?))).collect()
 }
 
 /// Whether a cell of a phase has all these levels.

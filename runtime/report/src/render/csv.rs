@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use plan::Metric;
 
 use super::words::slug;
-use crate::model::{Figure, Item, Level, Report};
+use crate::model::{Figure, Item, Level, LineChart, Report};
 
 /// Columns that describe one figure, in every table.
 const FIGURE_COLUMNS: [&str; 16] = [
@@ -49,6 +49,7 @@ pub fn csv(report: &Report) -> Vec<(String, String)> {
                     .map(|bar| (bar.label.as_str(), bar.group.as_deref().unwrap_or_default(), &bar.cell));
                 of_cells(report, cells)
             }
+            Item::LineChart(chart) => lines(chart),
             Item::Choices(table) => choices(report, &table.choices),
             Item::CapacityPlan(plan) => capacity(plan),
         };
@@ -82,6 +83,25 @@ fn text(rows: Vec<Vec<String>>) -> String {
 /// The shortest decimal that reads back as the same number; empty where there is none.
 fn exact(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
+}
+
+/// A row per moment: of the median of each line, then of every repetition.
+fn lines(chart: &LineChart) -> String {
+    let mut rows = vec![["line", "repetition", "valid", "seconds", "value", "unit"].map(str::to_owned).to_vec()];
+    let mut add = |label: &str, repetition: &str, valid: &str, points: &[(f64, f64)]| {
+        rows.extend(points.iter().map(|(seconds, value)| {
+            let texts = [label, repetition, valid].map(str::to_owned);
+            let numbers = [exact(Some(*seconds)), exact(Some(*value)), chart.unit.clone()];
+            texts.into_iter().chain(numbers).collect::<Vec<String>>()
+        }));
+    };
+    for line in &chart.lines {
+        add(&line.label, "median of the valid ones", "", &line.points);
+        for trace in &line.repetitions {
+            add(&line.label, &trace.repetition, if trace.valid { "true" } else { "false" }, &trace.points);
+        }
+    }
+    text(rows)
 }
 
 fn describe(figure: &Figure) -> Vec<String> {

@@ -258,6 +258,7 @@ pub fn procedure(procedure: &Procedure) -> String {
             counted(pgbench.jobs.into(), "thread", "threads"),
             span(pgbench.window_ns)
         ),
+        Procedure::Start(start) => format!("start of the candidate, {} window", span(start.window_ns)),
         Procedure::Load(load) => {
             let how = match &load.rate {
                 None => "closed loop".to_owned(),

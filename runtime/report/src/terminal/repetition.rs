@@ -126,6 +126,7 @@ impl View {
 fn value_columns(phase: &Phase) -> Vec<(Metric, &'static str, usize)> {
     match &phase.procedure {
         Procedure::Pgbench(_) => vec![(Metric::Tps, "", 10), (Metric::TransactionLatency, "", 9)],
+        Procedure::Start(_) => vec![(Metric::StartTime, "", 10), (Metric::StartCpu, " of CPU", 16)],
         Procedure::Load(load) if load.rate.is_some() => {
             vec![
                 (Metric::Throughput, "", 10),

@@ -1,9 +1,9 @@
 //! The end of a run on a terminal: verdict first, then the tables, then where the run lies and what to do next.
 
 use super::line::{Line, Style, flow};
-use crate::model::{CapacityPlan, Cell, Ending, Figure, Item, Report, Table};
+use crate::model::{CapacityPlan, Cell, Ending, Figure, Item, LineChart, Report, Table};
 use crate::number::{counted, duration, significant, with_unit};
-use crate::render::markdown::{bar_chart, choice_name, choice_words, worst};
+use crate::render::markdown::{bar_chart, choice_name, choice_words, moments, value_at, with_seconds, worst};
 use crate::render::reasons::reasons;
 use crate::render::words;
 use crate::width;
@@ -28,6 +28,7 @@ pub(super) fn summary(report: &Report, run_dir: &str, columns: usize) -> Vec<Lin
                 .into_iter()
                 .map(|line| Line::new().plain("  ").plain(line))
                 .collect(),
+            Item::LineChart(chart) => over_time(chart, columns),
             Item::Choices(choices) => match &choices.missing {
                 Some(why) => {
                     flow(Line::new().plain("  "), Style::Plain, &format!("nothing was chosen: {why}"), None, columns)
@@ -59,6 +60,23 @@ pub(super) fn summary(report: &Report, run_dir: &str, columns: usize) -> Vec<Lin
     lines.push(Line::new());
     lines.extend(next(report, run_dir, columns));
     lines
+}
+
+/// One line per cell: its values at a few moments of the window.
+fn over_time(chart: &LineChart, columns: usize) -> Vec<Line> {
+    let moments = moments(chart);
+    chart
+        .lines
+        .iter()
+        .flat_map(|line| {
+            let values: Vec<String> = moments
+                .iter()
+                .map(|&seconds| format!("{} after {}", value_at(chart, line, seconds), with_seconds(seconds)))
+                .collect();
+            let text = if line.points.is_empty() { "not determined".to_owned() } else { values.join(", ") };
+            flow(Line::new().plain(format!("  {}: ", line.label)), Style::Plain, &text, None, columns)
+        })
+        .collect()
 }
 
 fn heading(text: &str, columns: usize) -> Vec<Line> {

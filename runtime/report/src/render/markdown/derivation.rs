@@ -52,6 +52,7 @@ fn printed(report: &Report) -> BTreeSet<usize> {
         match item {
             Item::Table(table) => table.rows.iter().flat_map(|row| &row.cells).collect(),
             Item::BarChart(chart) => chart.bars.iter().map(|bar| &bar.cell).collect(),
+            Item::LineChart(chart) => chart.lines.iter().map(|line| &line.cell).collect(),
             Item::Choices(_) | Item::CapacityPlan(_) => Vec::new(),
         }
     });

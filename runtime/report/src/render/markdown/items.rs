@@ -7,8 +7,8 @@ use plan::Metric;
 
 use super::text::{block, escape, list, sentence, table};
 use super::{Form, anchor};
-use crate::model::{Bar, BarChart, CapacityPlan, Cell, Figure, Item, Report, Table};
-use crate::number::{counted, percent, significant, with_unit};
+use crate::model::{Bar, BarChart, CapacityPlan, Cell, Figure, Item, Line, LineChart, Report, Table};
+use crate::number::{counted, percent, quantity, significant, with_unit};
 use crate::render::drawing;
 use crate::render::words;
 use crate::width;
@@ -32,6 +32,7 @@ pub(super) fn items(out: &mut String, report: &Report, form: Form) {
         match item {
             Item::Table(table) => figures(out, report, table, form),
             Item::BarChart(chart) => bars(out, report, chart, form),
+            Item::LineChart(chart) => lines(out, report, chart, form),
             Item::Choices(choices) => {
                 let chosen: Vec<&ChoiceOutcome> =
                     choices.choices.iter().filter_map(|&index| report.choices.get(index)).collect();
@@ -56,6 +57,7 @@ pub(crate) fn why_nothing(report: &Report, item: &Item) -> String {
     let all: Vec<Option<String>> = match item {
         Item::Table(table) => table.rows.iter().flat_map(|row| &row.cells).map(of_cell).collect(),
         Item::BarChart(chart) => chart.bars.iter().map(|bar| of_cell(&bar.cell)).collect(),
+        Item::LineChart(chart) => chart.lines.iter().map(|line| of_cell(&line.cell)).collect(),
         Item::Choices(table) => table
             .choices
             .iter()
@@ -187,6 +189,56 @@ fn bars(out: &mut String, report: &Report, chart: &BarChart, form: Form) {
     }
     let _ = writeln!(out, "{}. Under each bar every repetition of the cell: `o` valid, `x` void.\n", chart.about);
     let _ = writeln!(out, "{}", block(&bar_chart(report, chart, 120).join("\n")));
+}
+
+fn lines(out: &mut String, report: &Report, chart: &LineChart, form: Form) {
+    if form == Form::Page {
+        let _ = writeln!(out, "{}. Thin lines are repetitions, dashed where void.\n", chart.about);
+        let _ = writeln!(out, "{}", drawing::lines(report, chart));
+    } else {
+        let _ = writeln!(out, "{}. Every repetition's own course is in `report.json`.\n", chart.about);
+    }
+    let moments = moments(chart);
+    if !moments.is_empty() {
+        let mut head = vec![String::new()];
+        head.extend(moments.iter().map(|seconds| format!("after {}", with_seconds(*seconds))));
+        let rows: Vec<Vec<String>> = chart
+            .lines
+            .iter()
+            .map(|line| {
+                let mut cells = vec![escape(&line.label)];
+                cells.extend(moments.iter().map(|&seconds| escape(&value_at(chart, line, seconds))));
+                cells
+            })
+            .collect();
+        let _ = writeln!(out, "{}", table(&head, &rows, true));
+    }
+    notes(out, report, chart.lines.iter().map(|line| (line.label.clone(), &line.cell)));
+}
+
+/// Moments of a chart over time that a table has columns for.
+const MOMENTS: usize = 6;
+
+/// The moments that a table of a chart over time shows: spread evenly over those of its longest line.
+pub(crate) fn moments(chart: &LineChart) -> Vec<f64> {
+    let Some(longest) = chart.lines.iter().max_by_key(|line| line.points.len()) else { return Vec::new() };
+    let all: Vec<f64> = longest.points.iter().map(|(seconds, _)| *seconds).collect();
+    if all.len() <= MOMENTS {
+        return all;
+    }
+    (0..MOMENTS).map(|index| all[index * (all.len() - 1) / (MOMENTS - 1)]).collect()
+}
+
+/// What a line has at a moment, for people: of its nearest point.
+pub(crate) fn value_at(chart: &LineChart, line: &Line, seconds: f64) -> String {
+    let nearest =
+        line.points.iter().min_by(|left, right| (left.0 - seconds).abs().total_cmp(&(right.0 - seconds).abs()));
+    nearest.map_or_else(|| "not determined".to_owned(), |(_, value)| quantity(*value, &chart.unit))
+}
+
+/// A moment for people: `12.5 s`.
+pub(crate) fn with_seconds(seconds: f64) -> String {
+    quantity(seconds, "s")
 }
 
 /// A bar chart of characters in lines of at most `columns` columns, every repetition under its bar.

@@ -23,7 +23,7 @@ pub(crate) mod anchor {
 
 use std::fmt::Write as _;
 
-pub(crate) use self::items::{bar_chart, choice_name, choice_words, worst};
+pub(crate) use self::items::{bar_chart, choice_name, choice_words, moments, value_at, with_seconds, worst};
 pub(crate) use self::run::agreement_cell;
 use self::text::{code, escape, list, sentence};
 use super::reasons::reasons;

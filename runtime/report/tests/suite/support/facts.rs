@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use journal::{
     Census, CounterReading, Counters, CpuTimes, DatabaseFacts, GeneratorFacts, Histogram, HostFacts, LoadFacts,
-    PaceFacts, PgbenchFacts, ProbeFacts, RepetitionFacts, RowFacts, StreamFacts, WindowFacts,
+    MemoryFacts, PaceFacts, PgbenchFacts, ProbeFacts, RepetitionFacts, RowFacts, StreamFacts, WindowFacts,
 };
 
 /// What a repetition was like.
@@ -74,6 +74,16 @@ fn window(start_ns: u64, seconds: u64) -> WindowFacts {
     }
 }
 
+/// Memory that climbs by a tenth over the window, looked at in every slice.
+fn course(window: &WindowFacts, memory: u64) -> MemoryFacts {
+    let length = window.end_ns - window.start_ns;
+    let mut course = MemoryFacts::over(length);
+    for slice in 0..course.largest.len() as u64 {
+        course.see(slice * course.slice_ns, memory + memory / 10 * slice * course.slice_ns / length);
+    }
+    course
+}
+
 fn counters(window: &WindowFacts, cpu_ns: u64, memory: u64, cpus: u32) -> Counters {
     let reading = |at_ns, cpu_ns| CounterReading { at_ns, cpu_ns, throttled_periods: None, memory_bytes: Some(memory) };
     Counters {
@@ -81,6 +91,7 @@ fn counters(window: &WindowFacts, cpu_ns: u64, memory: u64, cpus: u32) -> Counte
         start: Some(reading(window.start_ns, 4_000_000_000)),
         end: Some(reading(window.end_ns, 4_000_000_000 + cpu_ns)),
         memory_peak_bytes: Some(memory + memory / 10),
+        memory: Some(course(window, memory)),
         cpus,
     }
 }
