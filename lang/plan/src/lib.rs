@@ -29,8 +29,8 @@ pub use graph::{Step, StepId, StepKind};
 pub use hash::ContentHash;
 pub use input::Input;
 pub use phase::{
-    Agreement, Axis, Cell, Choice, Condition, Estimate, Estimator, Level, LoadProcedure, Metric, MetricRef, Order,
-    PgbenchProcedure, Phase, Procedure, Rate, Repeat, Slot, StartProcedure,
+    Agreement, Arrivals, Axis, Cell, Choice, Condition, Estimate, Estimator, Leg, Level, LoadProcedure, Metric,
+    MetricRef, Order, PgbenchProcedure, Phase, Procedure, Rate, Repeat, Slot, StartProcedure,
 };
 pub use report::{ReportItem, ReportPlan};
 pub use subject::{
@@ -41,8 +41,8 @@ pub use text::{Piece, Text};
 pub use tool::{Account, Tool};
 pub use transport::{Certificates, Protocol, Tls, Travel};
 pub use workload::{
-    BodyCheck, ContractCase, Expect, HeaderCheck, JsonTest, JsonType, Parameter, ParameterKind, Request, Stream,
-    Workload,
+    Body, BodyCheck, BodyFile, ContractCase, Expect, HeaderCheck, JsonTest, JsonType, Parameter, ParameterKind,
+    Request, RowOrder, Stream, Workload,
 };
 
 /// Version of the plan's own format. A runtime refuses a plan of another version.

@@ -90,10 +90,20 @@ pub struct PgbenchProcedure {
 pub struct LoadProcedure {
     /// The workload's name.
     pub workload: String,
-    /// `None`: closed loop. Otherwise the rate of the open loop.
+    /// `None`: closed loop. Otherwise the rate of the open loop; where it is not constant, its mean over the window; where the
+    /// streams have rates of their own, the sum of them.
     pub rate: Option<Rate>,
+    /// How the rate goes over the window, leg by leg: together as long as the window. Empty: it is constant.
+    #[serde(default)]
+    pub course: Vec<Leg>,
+    /// How an open loop's requests are spread in time.
+    #[serde(default)]
+    pub arrivals: Arrivals,
     /// Connections.
     pub connections: u32,
+    /// Whether connections are kept; otherwise each request has one of its own.
+    #[serde(default = "kept")]
+    pub keep_alive: bool,
     /// The window, in nanoseconds.
     pub window_ns: u64,
     /// Load before the window, in nanoseconds.
@@ -106,6 +116,43 @@ pub struct LoadProcedure {
     /// How the requests travel.
     #[serde(default, skip_serializing_if = "crate::transport::Travel::is_plain")]
     pub travel: crate::transport::Travel,
+}
+
+fn kept() -> bool {
+    true
+}
+
+/// A stretch of the window of an open loop in which the rate goes evenly from one value to another: a ramp, or a step where
+/// both are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Leg {
+    /// Rate at its start, requests per second.
+    pub from: f64,
+    /// Rate at its end, requests per second.
+    pub to: f64,
+    /// Its length, ns.
+    pub for_ns: u64,
+}
+
+impl Leg {
+    /// The mean rate over legs, per second: the integral of the rate ÷ the time. 0 without any.
+    pub fn mean(legs: &[Self]) -> f64 {
+        let time: f64 = legs.iter().map(|leg| leg.for_ns as f64).sum();
+        let area: f64 = legs.iter().map(|leg| (leg.from + leg.to) / 2.0 * leg.for_ns as f64).sum();
+        if time > 0.0 { area / time } else { 0.0 }
+    }
+}
+
+/// How the requests of an open loop are spread in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// On schedule: request `i` is due when the rate has amounted to `i` requests.
+    #[default]
+    Constant,
+    /// A Poisson process of the same rate: seeded, gaps of an exponential distribution.
+    Poisson,
 }
 
 /// The rate of an open loop.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::hash::ContentHash;
 use crate::text::Text;
 
 /// The traffic of a phase: one or more streams on one clock.
@@ -20,8 +21,11 @@ pub struct Workload {
 pub struct Stream {
     /// Name, as written after `stream`.
     pub name: String,
-    /// Share of the workload's requests, 0–1.
+    /// Share of the workload's requests, 0–1. Of streams with rates of their own: this rate ÷ the sum of the rates.
     pub share: f64,
+    /// Requests per second of this stream alone (open loop). Either every stream of a workload has a rate of its own, or none.
+    #[serde(default)]
+    pub rate: Option<f64>,
     /// What is sent.
     pub request: Request,
     /// Parameters that vary per request.
@@ -45,9 +49,62 @@ pub struct Request {
     /// Name of the token that is sent as `Authorization: Bearer …`.
     pub bearer: Option<String>,
     /// The body, if there is one.
-    pub body: Option<Text>,
+    pub body: Option<Body>,
     /// The body's `Content-Type`.
     pub content_type: Option<String>,
+    /// Whether answers may be compressed with gzip: `Accept-Encoding: gzip` is sent, and bodies are decoded before they are
+    /// checked. Nothing is asked for otherwise.
+    #[serde(default)]
+    pub accept_gzip: bool,
+}
+
+/// What a request carries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Body {
+    /// A text with variables: JSON, or any other.
+    Text(Text),
+    /// The content of a file, byte by byte.
+    File(BodyFile),
+}
+
+impl Body {
+    /// The text, where it is one.
+    pub fn text(&self) -> Option<&Text> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::File(_) => None,
+        }
+    }
+}
+
+/// A file that is sent as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct BodyFile {
+    /// Path, relative to the plan's root.
+    pub path: String,
+    /// Hash of the content.
+    pub digest: ContentHash,
+    /// The content; base64 (RFC 4648 §4) in JSON.
+    #[serde(with = "base64_text")]
+    pub content: Vec<u8>,
+}
+
+mod base64_text {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(content: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(content))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        STANDARD.decode(text.as_bytes()).map_err(D::Error::custom)
+    }
 }
 
 /// What an answer must be. An answer that isn't counts as failed, whatever its status.
@@ -120,7 +177,7 @@ pub enum JsonType {
 }
 
 /// A parameter of a stream: a variable with a new value for every request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Parameter {
     /// The variable's name.
@@ -130,7 +187,7 @@ pub struct Parameter {
 }
 
 /// How a parameter's values are drawn; all are seeded.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ParameterKind {
     /// An integer from `from` to `to`, both included, each as likely.
@@ -139,6 +196,16 @@ pub enum ParameterKind {
         from: i64,
         /// Largest value.
         to: i64,
+    },
+    /// An integer from `from` to `to`, both included; the k-th of them (from 1) with a probability ∝ k^−exponent: a few are
+    /// asked for often, most rarely.
+    Zipf {
+        /// The most frequent value.
+        from: i64,
+        /// The least frequent value.
+        to: i64,
+        /// How uneven: 0 is uniform.
+        exponent: f64,
     },
     /// Integers from `from` on, one after the other; back to `from` after `to`.
     Sequence {
@@ -149,8 +216,31 @@ pub enum ParameterKind {
     },
     /// One of these texts, each as likely.
     Choice(Vec<String>),
+    /// A column of a CSV file. The parameters of a stream that read the same file take the same row in one request.
+    Csv {
+        /// Path of the file, relative to the plan's root.
+        path: String,
+        /// Hash of the whole file: what tells that two parameters read the same one.
+        digest: ContentHash,
+        /// The column.
+        column: String,
+        /// The column's values, in the order of the rows.
+        values: Vec<String>,
+        /// How rows are taken.
+        order: RowOrder,
+    },
     /// A random (version 4) UUID.
     Uuid,
+}
+
+/// How the rows of a CSV file are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowOrder {
+    /// Each row as likely.
+    Random,
+    /// One after the other; back to the first after the last.
+    Listed,
 }
 
 /// One case of the contract that every candidate passes before anything is measured.

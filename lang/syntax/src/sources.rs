@@ -13,6 +13,14 @@ pub trait Sources {
     /// `Missing` says why there is none.
     fn text(&self, id: &SourceId) -> Result<Arc<str>, Missing>;
 
+    /// The bytes of a file that need not be text, such as a body that is sent.
+    ///
+    /// # Errors
+    /// `Missing` says why there are none.
+    fn bytes(&self, id: &SourceId) -> Result<Arc<[u8]>, Missing> {
+        self.text(id).map(|text| Arc::from(text.as_bytes()))
+    }
+
     /// The source that `target`, as written in a `use`, `sql`, `script`… of `from`, names. It lies inside the study's root or
     /// in the standard library.
     ///
@@ -65,6 +73,7 @@ pub struct Directory {
 #[derive(Debug, Clone, Default)]
 pub struct MemorySources {
     texts: BTreeMap<SourceId, Arc<str>>,
+    contents: BTreeMap<SourceId, Arc<[u8]>>,
     directories: BTreeMap<String, Directory>,
 }
 
@@ -90,6 +99,13 @@ impl MemorySources {
         self
     }
 
+    /// With the file `name`, whose bytes are no text.
+    #[must_use]
+    pub fn with_bytes(mut self, name: &str, bytes: impl Into<Arc<[u8]>>) -> Self {
+        self.contents.insert(SourceId::new(name), bytes.into());
+        self
+    }
+
     /// Add the text `name`, or replace it.
     pub fn set(&mut self, name: &str, text: impl Into<Arc<str>>) {
         self.texts.insert(SourceId::new(name), text.into());
@@ -98,12 +114,23 @@ impl MemorySources {
 
 impl Sources for MemorySources {
     fn text(&self, id: &SourceId) -> Result<Arc<str>, Missing> {
-        self.texts.get(id).cloned().ok_or_else(|| Missing::because("does not exist"))
+        match self.texts.get(id) {
+            Some(text) => Ok(Arc::clone(text)),
+            None if self.contents.contains_key(id) => Err(Missing::because("is not UTF-8 text")),
+            None => Err(Missing::because("does not exist")),
+        }
+    }
+
+    fn bytes(&self, id: &SourceId) -> Result<Arc<[u8]>, Missing> {
+        match self.contents.get(id) {
+            Some(bytes) => Ok(Arc::clone(bytes)),
+            None => self.text(id).map(|text| Arc::from(text.as_bytes())),
+        }
     }
 
     fn resolve(&self, from: &SourceId, target: &str) -> Result<SourceId, Missing> {
         let id = SourceId::new(join(from, target)?);
-        match self.texts.contains_key(&id) {
+        match self.texts.contains_key(&id) || self.contents.contains_key(&id) {
             true => Ok(id),
             false => Err(Missing::because("does not exist")),
         }
@@ -185,12 +212,19 @@ mod tests {
 
     #[test]
     fn memory_has_what_was_put_in_and_nothing_else() {
-        let sources = MemorySources::new().with("a/x.kdl", "x").with_directory("a/ctx", "d1", 3);
+        let sources = MemorySources::new()
+            .with("a/x.kdl", "x")
+            .with_bytes("a/x.bin", [0xFF, 0x00])
+            .with_directory("a/ctx", "d1", 3);
         let from = SourceId::new("a/x.kdl");
         assert_eq!(&*sources.text(&from).expect("was put in"), "x");
         assert_eq!(sources.resolve(&from, "x.kdl").expect("was put in"), from);
         assert_eq!(sources.directory(&from, "ctx").expect("was put in").files, 3);
         assert!(sources.resolve(&from, "y.kdl").is_err());
         assert!(sources.directory(&from, "nowhere").is_err());
+        let binary = sources.resolve(&from, "x.bin").expect("was put in");
+        assert_eq!(&*sources.bytes(&binary).expect("bytes"), [0xFF, 0x00]);
+        assert_eq!(&*sources.bytes(&from).expect("a text has bytes"), b"x");
+        assert_eq!(sources.text(&binary), Err(Missing::because("is not UTF-8 text")));
     }
 }

@@ -125,6 +125,11 @@ impl Sources for DiskSources {
         Ok(text)
     }
 
+    fn bytes(&self, id: &SourceId) -> Result<Arc<[u8]>, Missing> {
+        let read = fs::read(id.as_str()).map_err(|error| Missing { why: format!("{id} can't be read: {error}") })?;
+        Ok(Arc::from(read))
+    }
+
     fn resolve(&self, from: &SourceId, target: &str) -> Result<SourceId, Missing> {
         if target.starts_with("std/") {
             return match stdlib::text(target) {

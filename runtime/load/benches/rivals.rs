@@ -182,6 +182,7 @@ fn job(address: SocketAddr, seconds: u64, connections: u32) -> Job {
             streams: vec![Stream {
                 name: "get".into(),
                 share: 1.0,
+                rate: None,
                 request: Request {
                     method: "GET".into(),
                     path: Text::literal("/"),
@@ -189,6 +190,7 @@ fn job(address: SocketAddr, seconds: u64, connections: u32) -> Job {
                     bearer: None,
                     body: None,
                     content_type: None,
+                    accept_gzip: false,
                 },
                 parameters: Vec::new(),
                 expect: Expect {
@@ -202,8 +204,10 @@ fn job(address: SocketAddr, seconds: u64, connections: u32) -> Job {
         tokens: BTreeMap::new(),
         variables: BTreeMap::new(),
         connections,
+        keep_alive: true,
         rate: None,
-        arrivals: Arrivals::Uniform,
+        course: Vec::new(),
+        arrivals: Arrivals::Constant,
         warm_up_ns: 0,
         window_ns: seconds * 1_000_000_000,
         timeout_ns: 5_000_000_000,

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::AtomicBool;
 
 use journal::facts::{Census, Histogram, LoadFacts};
-use plan::{CpuSet, Expect, Gate, Request, Stream, Text, Workload};
+use plan::{Body, CpuSet, Expect, Gate, Request, Stream, Text, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LoadError;
@@ -59,7 +59,7 @@ impl Default for Options {
             expect: Vec::new(),
             connections: 64,
             rate: None,
-            arrivals: Arrivals::Uniform,
+            arrivals: Arrivals::Constant,
             warm_up_ns: 0,
             window_ns: 10_000_000_000,
             timeout_ns: 10_000_000_000,
@@ -171,13 +171,15 @@ pub fn job(options: &Options) -> Result<Job, LoadError> {
     let stream = Stream {
         name: "requests".into(),
         share: 1.0,
+        rate: None,
         request: Request {
             method: options.method.clone(),
             path: Text::literal(path),
             headers: options.headers.iter().map(|(name, value)| (name.clone(), Text::literal(value.clone()))).collect(),
             bearer: None,
-            body: options.body.clone().map(Text::literal),
+            body: options.body.clone().map(|body| Body::Text(Text::literal(body))),
             content_type: (is_json && !has_type).then(|| "application/json".into()),
+            accept_gzip: false,
         },
         parameters: Vec::new(),
         expect: Expect { status: options.expect.clone(), ..Expect::default() },
@@ -190,7 +192,9 @@ pub fn job(options: &Options) -> Result<Job, LoadError> {
         tokens: BTreeMap::new(),
         variables: BTreeMap::new(),
         connections: options.connections,
+        keep_alive: true,
         rate: options.rate,
+        course: Vec::new(),
         arrivals: options.arrivals,
         warm_up_ns: options.warm_up_ns,
         window_ns: options.window_ns,

@@ -1,16 +1,27 @@
 //! What an answer must be, compiled from [`plan::Expect`]; one validator for the hot path and for single requests.
 
+use std::io::Read as _;
+
 use memchr::memmem;
 use plan::{BodyCheck, Expect, JsonTest, JsonType};
 
 use crate::error::LoadError;
-use crate::http::{Response, excerpt};
+use crate::http::{BODY_LIMIT, Response, excerpt};
 use crate::json::{self, Step};
 use crate::parameter::Values;
 use crate::request::{Names, Part};
 
+/// Buffers to work in, so that checking an answer allocates nothing.
+#[derive(Default)]
+pub struct Scratch {
+    text: Vec<u8>,
+    decoded: Vec<u8>,
+}
+
 /// All checks of a stream's answers.
 pub struct Checks {
+    /// Answers may be compressed: the request asked for gzip.
+    gzip: bool,
     /// Empty: any status from 200 to 299.
     status: Box<[u16]>,
     headers: Box<[Header]>,
@@ -43,6 +54,10 @@ pub enum Mismatch {
     Status(u16),
     /// A header is missing or says something else.
     Header(u16),
+    /// The body is compressed in a way that the request did not ask for.
+    Encoded,
+    /// The body is not the gzip that its header says.
+    NotGzip,
     /// The body is no JSON.
     NotJson,
     /// The body is something else.
@@ -50,11 +65,11 @@ pub enum Mismatch {
 }
 
 impl Checks {
-    /// Compiles an expectation.
+    /// Compiles an expectation of answers that may be compressed with gzip or not.
     ///
     /// # Errors
     /// When a variable has no value, a path is none or a digest has not 64 hexadecimal digits.
-    pub fn new(expect: &Expect, names: Names<'_>) -> Result<Self, LoadError> {
+    pub fn new(expect: &Expect, gzip: bool, names: Names<'_>) -> Result<Self, LoadError> {
         let body = expect.body.iter().map(|check| {
             Ok(match check {
                 BodyCheck::Exact(text) => Body::Exact(names.parts(text, "an expected body")?),
@@ -90,6 +105,7 @@ impl Checks {
             })
         });
         Ok(Self {
+            gzip,
             status: expect.status.clone().into_boxed_slice(),
             headers: expect
                 .headers
@@ -102,15 +118,31 @@ impl Checks {
 
     /// Whether the body's content is looked at: it must then be kept whole.
     pub fn read_body(&self) -> bool {
-        self.body.iter().any(|check| !matches!(check, Body::Length(_)))
+        self.body.iter().any(|check| self.gzip || !matches!(check, Body::Length(_)))
     }
 
-    /// Checks an answer. `scratch` is a buffer to work in.
+    /// The answer with its body decoded, where it is compressed.
+    fn decoded<'a>(&self, response: &Response<'a>, decoded: &'a mut Vec<u8>) -> Result<Response<'a>, Mismatch> {
+        if !self.gzip || self.body.is_empty() {
+            return Ok(*response);
+        }
+        match encoding(response) {
+            Encoding::None => Ok(*response),
+            Encoding::Gzip => {
+                gunzip(response.body, decoded)?;
+                Ok(Response { body: decoded, body_length: decoded.len() as u64, ..*response })
+            }
+            Encoding::Other => Err(Mismatch::Encoded),
+        }
+    }
+
+    /// Checks an answer.
     ///
     /// # Errors
     /// The first check that it does not pass.
     #[inline]
-    pub fn verify(&self, response: &Response<'_>, values: &Values, scratch: &mut Vec<u8>) -> Result<(), Mismatch> {
+    pub fn verify(&self, response: &Response<'_>, values: &Values, scratch: &mut Scratch) -> Result<(), Mismatch> {
+        let Scratch { text: scratch, decoded } = scratch;
         let accepted = match self.status.as_ref() {
             [] => (200..300).contains(&response.status),
             accepted => accepted.contains(&response.status),
@@ -126,6 +158,8 @@ impl Checks {
                 return Err(Mismatch::Header(index as u16));
             }
         }
+        let compressed = response;
+        let response = &self.decoded(response, decoded)?;
         for (index, check) in self.body.iter().enumerate() {
             let holds = match check {
                 Body::Exact(parts) => response.body == filled(parts, values, scratch),
@@ -136,7 +170,11 @@ impl Checks {
                 Body::Length(length) => response.body_length == *length,
                 Body::Digest(digest) => blake3::hash(response.body).as_bytes() == digest,
                 Body::Json { path, test, .. } => {
-                    match (json::find(response.body, path).map_err(|_| Mismatch::NotJson)?, test) {
+                    match (
+                        json::find(response.body, path)
+                            .map_err(|_| unasked(compressed, self.gzip, Mismatch::NotJson))?,
+                        test,
+                    ) {
                         (None, _) => false,
                         (Some(value), Test::Equals(parts)) => json::equals(value, filled(parts, values, scratch)),
                         (Some(value), Test::Type(kind)) => json::is_of_type(value, *kind),
@@ -145,7 +183,7 @@ impl Checks {
                 }
             };
             if !holds {
-                return Err(Mismatch::Body(index as u16));
+                return Err(unasked(compressed, self.gzip, Mismatch::Body(index as u16)));
             }
         }
         Ok(())
@@ -159,6 +197,8 @@ impl Checks {
                 Header { name, contains: None } => format!("header {name} is missing"),
                 Header { name, contains: Some(part) } => format!("header {name} does not contain `{part}`"),
             },
+            Mismatch::Encoded => "body: compressed, which the request did not ask for".into(),
+            Mismatch::NotGzip => "body: not the gzip that its header says".into(),
             Mismatch::NotJson => "body: not JSON".into(),
             Mismatch::Body(index) => match &self.body[usize::from(index)] {
                 Body::Exact(_) => "body: not the expected text".into(),
@@ -174,7 +214,11 @@ impl Checks {
 
     /// A mismatch in words with what was expected and what came.
     pub fn explain(&self, mismatch: Mismatch, response: &Response<'_>, values: &Values) -> String {
-        let mut scratch = Vec::new();
+        let (mut scratch, mut decoded) = (Vec::new(), Vec::new());
+        let response = &match self.decoded(response, &mut decoded) {
+            Ok(decoded) => decoded,
+            Err(_) => *response,
+        };
         let mut text = |parts: &[Part]| excerpt(filled(parts, values, &mut scratch), SHOWN);
         match mismatch {
             Mismatch::Status(status) => {
@@ -201,6 +245,12 @@ impl Checks {
                     }
                 }
             }
+            Mismatch::Encoded => {
+                let encodings: Vec<String> =
+                    response.header(CONTENT_ENCODING).map(|value| excerpt(value, SHOWN)).collect();
+                format!("body is compressed (`{}`), which the request did not ask for", encodings.join("`, `"))
+            }
+            Mismatch::NotGzip => "body is not the gzip that its header says".into(),
             Mismatch::NotJson => "body is not JSON".into(),
             Mismatch::Body(index) => match &self.body[usize::from(index)] {
                 Body::Exact(parts) => {
@@ -228,6 +278,45 @@ impl Checks {
                 }
             },
         }
+    }
+}
+
+const CONTENT_ENCODING: &str = "content-encoding";
+
+/// How a body is compressed.
+enum Encoding {
+    None,
+    Gzip,
+    Other,
+}
+
+fn encoding(response: &Response<'_>) -> Encoding {
+    let mut found = Encoding::None;
+    for value in response.header(CONTENT_ENCODING) {
+        found = match (found, value) {
+            (found, b"" | b"identity") => found,
+            (Encoding::None, value) if value.eq_ignore_ascii_case(b"gzip") || value.eq_ignore_ascii_case(b"x-gzip") => {
+                Encoding::Gzip
+            }
+            _ => Encoding::Other,
+        };
+    }
+    found
+}
+
+/// What a body check that failed really says: a body that is compressed unasked fails for that.
+#[cold]
+fn unasked(response: &Response<'_>, gzip: bool, mismatch: Mismatch) -> Mismatch {
+    if !gzip && !matches!(encoding(response), Encoding::None) { Mismatch::Encoded } else { mismatch }
+}
+
+/// Decodes gzip (RFC 1952) into an emptied buffer.
+fn gunzip(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Mismatch> {
+    out.clear();
+    let limit = BODY_LIMIT as u64 + 1;
+    match flate2::bufread::MultiGzDecoder::new(bytes).take(limit).read_to_end(out) {
+        Ok(length) if (length as u64) < limit => Ok(()),
+        _ => Err(Mismatch::NotGzip),
     }
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Longest head, and longest trailers, that are read.
 const HEAD_LIMIT: usize = 64 * 1024;
 /// Longest body that is kept for its checks.
-const BODY_LIMIT: usize = 64 * 1024 * 1024;
+pub const BODY_LIMIT: usize = 64 * 1024 * 1024;
 /// Bytes of a body that are kept as evidence where no check reads it.
 const EVIDENCE: usize = 512;
 /// Most headers of an odd head.

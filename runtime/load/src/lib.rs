@@ -23,6 +23,7 @@ pub mod peer;
 mod prepare;
 mod program;
 mod random;
+mod rate;
 mod request;
 mod schedule;
 mod single;
@@ -30,6 +31,7 @@ pub mod sys;
 mod tally;
 pub mod wire;
 mod worker;
+mod zipf;
 
 pub use control::control;
 pub use course::{CUT_NOTICE_NS, NO_CUT, Signals};

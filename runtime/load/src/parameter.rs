@@ -3,10 +3,11 @@
 //! A value is a function of seed, stream, parameter and the request's ordinal in its stream, so that nothing need be kept while a
 //! request is in flight: when its answer comes, the values are drawn again and compared with it.
 
-use plan::{Parameter, ParameterKind};
+use plan::{Parameter, ParameterKind, RowOrder};
 
 use crate::error::LoadError;
 use crate::random::Sequence;
+use crate::zipf::{WIDEST, Zipf};
 
 /// The parameters of a stream.
 pub struct Parameters(Box<[Kind]>);
@@ -22,9 +23,15 @@ enum Kind {
         from: i64,
         span: u64,
     },
-    Choice {
+    /// `from` plus a rank − 1.
+    Zipf {
+        from: i64,
+        zipf: Zipf,
+    },
+    /// One of these texts: drawn by these numbers, or in turn where there are none. Columns of one file have the same numbers.
+    Text {
         texts: Box<[Box<[u8]>]>,
-        numbers: Sequence,
+        numbers: Option<Sequence>,
     },
     Uuid {
         numbers: Sequence,
@@ -54,8 +61,9 @@ impl Parameters {
     /// # Errors
     /// When a range is empty or a choice has nothing to choose from.
     pub fn new(parameters: &[Parameter], seed: u64, stream: usize) -> Result<Self, LoadError> {
+        let numbers = |index: usize| Sequence::new(seed, ((stream as u64) << 16) + index as u64);
         let kinds = parameters.iter().enumerate().map(|(index, parameter)| {
-            let numbers = Sequence::new(seed, ((stream as u64) << 16) + index as u64);
+            let boxed = |texts: &[String]| texts.iter().map(|text| text.as_bytes().into()).collect();
             let span = |from: i64, to: i64| {
                 if from > to {
                     return Err(LoadError::job(
@@ -66,7 +74,23 @@ impl Parameters {
                 Ok((to.wrapping_sub(from) as u64).wrapping_add(1))
             };
             Ok(match &parameter.kind {
-                ParameterKind::Uniform { from, to } => Kind::Uniform { from: *from, span: span(*from, *to)?, numbers },
+                ParameterKind::Uniform { from, to } => {
+                    Kind::Uniform { from: *from, span: span(*from, *to)?, numbers: numbers(index) }
+                }
+                ParameterKind::Zipf { from, to, exponent } => {
+                    let span = span(*from, *to)?;
+                    if !(1..=WIDEST).contains(&span) || !(0.0..=100.0).contains(exponent) {
+                        return Err(LoadError::job(
+                            format!(
+                                "the parameter `{}` has {} values and the exponent {exponent}",
+                                parameter.name,
+                                i128::from(*to) - i128::from(*from) + 1
+                            ),
+                            "give it at most 2⁵³ values and an exponent from 0 to 100",
+                        ));
+                    }
+                    Kind::Zipf { from: *from, zipf: Zipf::new(span, *exponent, numbers(index)) }
+                }
                 ParameterKind::Sequence { from, to } => Kind::Sequence { from: *from, span: span(*from, *to)? },
                 ParameterKind::Choice(texts) if texts.is_empty() => {
                     return Err(LoadError::job(
@@ -74,10 +98,25 @@ impl Parameters {
                         "give it at least one text",
                     ));
                 }
-                ParameterKind::Choice(texts) => {
-                    Kind::Choice { texts: texts.iter().map(|text| text.as_bytes().into()).collect(), numbers }
+                ParameterKind::Choice(texts) => Kind::Text { texts: boxed(texts), numbers: Some(numbers(index)) },
+                ParameterKind::Csv { path, values, .. } if values.is_empty() => {
+                    return Err(LoadError::job(
+                        format!("the parameter `{}` has no row to take: `{path}` is empty", parameter.name),
+                        "give the file at least one row after the names of its columns",
+                    ));
                 }
-                ParameterKind::Uuid => Kind::Uuid { numbers },
+                ParameterKind::Csv { digest, values, order, .. } => {
+                    // The first parameter that reads the file draws for all of them.
+                    let first = parameters.iter().position(
+                        |other| matches!(&other.kind, ParameterKind::Csv { digest: theirs, .. } if theirs == digest),
+                    );
+                    let numbers = match order {
+                        RowOrder::Random => Some(numbers(first.unwrap_or(index))),
+                        RowOrder::Listed => None,
+                    };
+                    Kind::Text { texts: boxed(values), numbers }
+                }
+                ParameterKind::Uuid => Kind::Uuid { numbers: numbers(index) },
             })
         });
         Ok(Self(kinds.collect::<Result<_, LoadError>>()?))
@@ -90,13 +129,13 @@ impl Parameters {
 
     /// Whether a value may hold any character; the others are digits, letters and `-` only.
     pub fn is_free_text(&self, index: u16) -> bool {
-        matches!(self.0.get(usize::from(index)), Some(Kind::Choice { .. }))
+        matches!(self.0.get(usize::from(index)), Some(Kind::Text { .. }))
     }
 
     /// Whether a value could end a header early.
     pub fn breaks_lines(&self, index: u16) -> bool {
         match self.0.get(usize::from(index)) {
-            Some(Kind::Choice { texts, .. }) => {
+            Some(Kind::Text { texts, .. }) => {
                 texts.iter().any(|text| text.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0)))
             }
             _ => false,
@@ -117,8 +156,13 @@ impl Parameters {
                     let step = if *span == 0 { ordinal } else { ordinal % span };
                     write_integer(from.wrapping_add(step as i64), &mut values.bytes);
                 }
-                Kind::Choice { texts, numbers } => {
-                    values.bytes.extend_from_slice(&texts[numbers.below(ordinal, texts.len() as u64) as usize]);
+                Kind::Zipf { from, zipf } => {
+                    write_integer(from.wrapping_add((zipf.rank(ordinal) - 1) as i64), &mut values.bytes);
+                }
+                Kind::Text { texts, numbers } => {
+                    let count = texts.len() as u64;
+                    let index = numbers.as_ref().map_or(ordinal % count, |numbers| numbers.below(ordinal, count));
+                    values.bytes.extend_from_slice(&texts[index as usize]);
                 }
                 Kind::Uuid { numbers } => write_uuid(
                     numbers.at(ordinal.wrapping_mul(2)),
@@ -182,6 +226,49 @@ mod tests {
             .collect()
     }
 
+    fn csv(column: &str, values: &[&str], order: RowOrder) -> ParameterKind {
+        ParameterKind::Csv {
+            path: "users.csv".into(),
+            digest: plan::ContentHash::of_bytes(b"the file"),
+            column: column.into(),
+            values: values.iter().map(|value| (*value).to_owned()).collect(),
+            order,
+        }
+    }
+
+    #[test]
+    fn columns_of_one_file_come_from_the_same_row() {
+        let names = ["ada", "grace", "édith", "\"joan\""];
+        let words = ["1", "2", "3", "4"];
+        for order in [RowOrder::Random, RowOrder::Listed] {
+            let parameters = [("name", names), ("word", words)]
+                .map(|(column, values)| Parameter { name: column.into(), kind: csv(column, &values, order) });
+            let parameters = Parameters::new(&parameters, 5, 2).expect("parameters that make sense");
+            let mut values = Values::default();
+            let mut counts = [0u32; 4];
+            for ordinal in 0..400 {
+                parameters.draw(ordinal, &mut values);
+                let row = names.iter().position(|name| name.as_bytes() == values.get(0)).expect("a name of the file");
+                assert_eq!(values.get(1), words[row].as_bytes(), "{order:?} {ordinal}");
+                counts[row] += 1;
+                if order == RowOrder::Listed {
+                    assert_eq!(row as u64, ordinal % 4);
+                }
+            }
+            assert!(counts.iter().all(|count| *count > 50), "{order:?} {counts:?}");
+        }
+        assert_eq!(drawn(csv("name", &names, RowOrder::Listed), [3, 4, 7]), ["\"joan\"", "ada", "\"joan\""]);
+    }
+
+    #[test]
+    fn zipf_favours_the_first_values() {
+        let zipf = drawn(ParameterKind::Zipf { from: -5, to: 994, exponent: 1.0 }, 0..10_000);
+        let count = |value: i64| zipf.iter().filter(|drawn| **drawn == value.to_string()).count();
+        // 1 ÷ H₁₀₀₀ = 0.1336 of all are the first value, half as many the second.
+        assert!((1_200..1_470).contains(&count(-5)) && (590..750).contains(&count(-4)), "{} {}", count(-5), count(-4));
+        assert!(zipf.iter().all(|value| (-5..=994).contains(&value.parse::<i64>().expect("an integer"))));
+    }
+
     #[test]
     fn values_are_within_their_kind_and_the_same_when_drawn_again() {
         assert_eq!(drawn(ParameterKind::Sequence { from: -1, to: 1 }, 0..5), ["-1", "0", "1", "-1", "0"]);
@@ -211,6 +298,10 @@ mod tests {
             ParameterKind::Uniform { from: 2, to: 1 },
             ParameterKind::Sequence { from: 2, to: 1 },
             ParameterKind::Choice(Vec::new()),
+            ParameterKind::Zipf { from: 2, to: 1, exponent: 1.0 },
+            ParameterKind::Zipf { from: 1, to: 2, exponent: f64::NAN },
+            ParameterKind::Zipf { from: i64::MIN, to: i64::MAX, exponent: 1.0 },
+            csv("id", &[], RowOrder::Random),
         ] {
             let error = Parameters::new(&[Parameter { name: "id".into(), kind }], 1, 0).err().expect("an error");
             assert!(error.to_string().contains("`id`"), "{error}");

@@ -2,14 +2,16 @@
 
 use std::net::SocketAddr;
 
+use plan::Leg;
+
 use crate::check::Checks;
 use crate::error::LoadError;
 use crate::http::Asked;
 use crate::own::SAMPLE;
 use crate::parameter::Parameters;
 use crate::request::{Names, Template};
-use crate::schedule::{Slots, Turns};
-use crate::wire::{Arrivals, Job, Part};
+use crate::schedule::{Pace, Schedule, Slots, Turns};
+use crate::wire::{Job, Part};
 
 /// A job made ready.
 pub struct Program {
@@ -19,10 +21,10 @@ pub struct Program {
     pub lanes: Box<[Lane]>,
     /// Whose turn it is.
     pub turns: Turns,
-    /// The open loop's rate, per second.
+    /// The open loop's rate, per second: its mean over the window where it is not constant.
     pub rate: Option<f64>,
-    /// How slots are spread.
-    pub arrivals: Arrivals,
+    /// When the open loop's requests are due.
+    pub schedule: Option<Schedule>,
     /// Load before the window, ns.
     pub warm_up: u64,
     /// The window, ns.
@@ -39,8 +41,6 @@ pub struct Program {
     pub connections: u32,
     /// Closed loop: requests after which it ends, of all threads.
     pub requests: Option<u64>,
-    /// Seed.
-    pub seed: u64,
     /// Of so many connections of a thread one has the arrival of its answers noted by the kernel.
     pub timed_every: u32,
 }
@@ -63,9 +63,6 @@ pub struct Lane {
 const LONGEST_NS: u64 = 86_400_000_000_000;
 /// Most connections: what local ports allow towards one target.
 const MOST_CONNECTIONS: u32 = 64_000;
-/// Highest rate: one slot per 100 ns is beyond any machine.
-const HIGHEST_RATE: f64 = 1e7;
-
 impl Program {
     /// Makes a job ready.
     ///
@@ -85,11 +82,8 @@ impl Program {
                 format!("ask for 1 to {MOST_CONNECTIONS}"),
             ));
         }
-        if let Some(rate) = job.rate.filter(|rate| !(*rate >= 1e-6 && *rate <= HIGHEST_RATE)) {
-            return Err(LoadError::job(
-                format!("the rate is {rate} requests per second"),
-                format!("give a positive one of at most {HIGHEST_RATE}"),
-            ));
+        if !job.keep_alive {
+            return Err(LoadError::job("a connection for each request was asked for", "keep connections alive"));
         }
         let streams = &job.workload.streams;
         if streams.is_empty() || streams.len() > usize::from(u16::MAX) {
@@ -112,7 +106,7 @@ impl Program {
             let names: Vec<String> = stream.parameters.iter().map(|parameter| parameter.name.clone()).collect();
             let names = Names { variables: &job.variables, parameters: &names };
             let template = Template::new(&stream.request, &job.host, &job.tokens, names, &parameters)?;
-            let checks = Checks::new(&stream.expect, names)?;
+            let checks = Checks::new(&stream.expect, stream.request.accept_gzip, names)?;
             let asked = Asked { is_head: template.is_head(), keep_body: checks.read_body() };
             Ok(Lane { name: stream.name.clone(), template, parameters, checks, asked })
         });
@@ -137,29 +131,29 @@ impl Program {
                 "give each generator threads of its own, and at least one connection to each thread",
             ));
         }
+        let turns = Turns::new(streams, job.seed);
+        let (warm_up, window) = (within("warm-up", job.warm_up_ns, 0)?, within("window", job.window_ns, 1)?);
         Ok(Self {
             target: job.target,
             lanes: lanes.collect::<Result<_, LoadError>>()?,
-            turns: Turns::new(streams, job.seed),
+            schedule: schedule(job, &turns, part.of)?,
+            turns,
             rate: job.rate,
-            arrivals: job.arrivals,
-            warm_up: within("warm-up", job.warm_up_ns, 0)?,
-            window: within("window", job.window_ns, 1)?,
+            warm_up,
+            window,
             timeout: within("time-out", job.timeout_ns, 1)?,
             grace: within("grace time", job.grace_ns, 0)?,
             threads: part.of,
             own,
             connections: job.connections,
             requests: job.requests,
-            seed: job.seed,
             timed_every: if job.kernel_time { 1 } else { SAMPLE },
         })
     }
 
     /// The slots of a thread, for an open loop.
     pub fn slots(&self, thread: u32) -> Option<Slots> {
-        let rate = self.rate?;
-        Some(Slots::new(self.arrivals, rate, self.warm_up + self.window, thread, self.threads, self.seed))
+        self.schedule.as_ref().map(|schedule| schedule.slots(thread))
     }
 
     /// Connections of this generator's threads.
@@ -187,4 +181,59 @@ impl Program {
     pub fn connections_of(&self, thread: u32) -> u32 {
         self.connections / self.threads + u32::from(thread < self.connections % self.threads)
     }
+}
+
+/// The schedule of a job's open loop; `None` for a closed one.
+fn schedule(job: &Job, turns: &Turns, threads: u32) -> Result<Option<Schedule>, LoadError> {
+    let streams = &job.workload.streams;
+    let own: Vec<f64> = streams.iter().filter_map(|stream| stream.rate).collect();
+    if !own.is_empty() && own.len() < streams.len() {
+        return Err(LoadError::job(
+            format!("{} of {} streams have rates of their own", own.len(), streams.len()),
+            "give every stream a rate, or none",
+        ));
+    }
+    let Some(rate) = job.rate else {
+        if !own.is_empty() || !job.course.is_empty() {
+            return Err(LoadError::job(
+                "a closed loop has no rate, and its streams, ramps or steps have one",
+                "give the job a rate, or remove these",
+            ));
+        }
+        return Ok(None);
+    };
+    if !(rate >= 1e-6 && rate.is_finite()) {
+        return Err(LoadError::job(format!("the rate is {rate} requests per second"), "give a positive one"));
+    }
+    let agrees = |what: &str, sum: f64| {
+        if (sum - rate).abs() <= 1e-6 * rate.max(1.0) {
+            Ok(())
+        } else {
+            Err(LoadError::job(format!("the rate is {rate}/s, and {what} {sum}/s"), "make the two the same"))
+        }
+    };
+    let span = (job.warm_up_ns, job.window_ns);
+    let schedule = |pace: Pace<'_>| Schedule::new(pace, turns, job.arrivals, span, threads, job.seed).map(Some);
+    if !own.is_empty() {
+        if !job.course.is_empty() {
+            return Err(LoadError::job(
+                "the streams have rates of their own, and there are ramps or steps",
+                "keep one of the two",
+            ));
+        }
+        agrees("the streams' rates add up to", own.iter().sum())?;
+        return schedule(Pace::Each(&own));
+    }
+    if job.course.is_empty() {
+        return schedule(Pace::Together(&[Leg { from: rate, to: rate, for_ns: job.window_ns }]));
+    }
+    let together = job.course.iter().fold(0u64, |sum, leg| sum.saturating_add(leg.for_ns));
+    if together != job.window_ns {
+        return Err(LoadError::job(
+            format!("the window is {} ns, and its ramps and steps take {together} ns", job.window_ns),
+            "make the two the same",
+        ));
+    }
+    agrees("the mean over its ramps and steps is", Leg::mean(&job.course))?;
+    schedule(Pace::Together(&job.course))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plan::{Piece, Request, Text};
+use plan::{Body, Piece, Request, Text};
 
 use crate::error::LoadError;
 use crate::parameter::{Parameters, Values, write_integer};
@@ -140,6 +140,12 @@ impl Template {
                     "remove it",
                 ));
             }
+            if name.eq_ignore_ascii_case("accept-encoding") {
+                return Err(LoadError::job(
+                    format!("the header `{name}` is not the study's to set: bodies are checked as they come"),
+                    "write `accept-encoding=gzip` in the stream, and bodies are decoded before they are checked",
+                ));
+            }
             template.header(name, &names.parts(value, &format!("the header `{name}`"))?, parameters)?;
         }
         if let Some(token) = &request.bearer {
@@ -151,6 +157,9 @@ impl Template {
         if let Some(content_type) = request.content_type.as_ref().filter(|_| !has("content-type")) {
             template.header("Content-Type", &[Part::Bytes(content_type.as_bytes().to_vec())], parameters)?;
         }
+        if request.accept_gzip {
+            template.put(b"Accept-Encoding: gzip\r\n");
+        }
         let Some(body) = &request.body else {
             if matches!(request.method.as_str(), "POST" | "PUT" | "PATCH") {
                 template.put(b"Content-Length: 0\r\n");
@@ -158,7 +167,10 @@ impl Template {
             template.put(b"\r\n");
             return Ok(template);
         };
-        let body = names.parts(body, "a body")?;
+        let body = match body {
+            Body::Text(text) => names.parts(text, "a body")?,
+            Body::File(file) => vec![Part::Bytes(file.content.clone())],
+        };
         for part in &body {
             match part {
                 Part::Bytes(bytes) => template.body_length += bytes.len(),
@@ -309,7 +321,15 @@ mod tests {
     }
 
     fn get(path: Text) -> Request {
-        Request { method: "GET".into(), path, headers: Vec::new(), bearer: None, body: None, content_type: None }
+        Request {
+            method: "GET".into(),
+            path,
+            headers: Vec::new(),
+            bearer: None,
+            body: None,
+            content_type: None,
+            accept_gzip: false,
+        }
     }
 
     #[test]
@@ -324,11 +344,24 @@ mod tests {
         request.method = "POST".into();
         request.headers = vec![("Host".into(), text(&["other"])), ("X-Id".into(), text(&["n", "$id"]))];
         request.content_type = Some("application/json".into());
-        request.body = Some(text(&["{\"id\":", "$id", ",\"w\":\"", "$word", "\"}"]));
+        request.body = Some(Body::Text(text(&["{\"id\":", "$id", ",\"w\":\"", "$word", "\"}"])));
         assert_eq!(
             rendered(&request).expect("a request"),
             "POST /events HTTP/1.1\r\nHost: other\r\nX-Id: n10\r\nContent-Type: application/json\r\n\
              Content-Length: 22\r\n\r\n{\"id\":10,\"w\":\"a b/é\"}"
+        );
+        request.body = Some(Body::File(plan::BodyFile {
+            path: "bodies/x.bin".into(),
+            digest: plan::ContentHash::of_bytes(b"\0${id}"),
+            content: b"\0${id}".to_vec(),
+        }));
+        request.accept_gzip = true;
+        request.content_type = Some("application/octet-stream".into());
+        assert_eq!(
+            rendered(&request).expect("a request"),
+            "POST /events HTTP/1.1\r\nHost: other\r\nX-Id: n10\r\nContent-Type: application/octet-stream\r\n\
+             Accept-Encoding: gzip\r\nContent-Length: 6\r\n\r\n\0${id}",
+            "a file is sent as it is"
         );
         request.body = None;
         request.content_type = None;
@@ -351,5 +384,6 @@ mod tests {
         assert!(with(&|r| r.headers = vec![("A b".into(), text(&["x"]))]).contains("`A b`"));
         assert!(with(&|r| r.headers = vec![("A".into(), text(&["x\r\nB: y"]))]).contains("line break"));
         assert!(with(&|r| r.headers = vec![("content-length".into(), text(&["3"]))]).contains("content-length"));
+        assert!(with(&|r| r.headers = vec![("Accept-Encoding".into(), text(&["br"]))]).contains("decoded"));
     }
 }

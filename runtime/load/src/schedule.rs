@@ -1,73 +1,186 @@
 //! When each request of an open loop is due, and which stream each request belongs to. Pure: no clock.
 
-use plan::Stream;
+use std::sync::Arc;
 
+use plan::{Arrivals, Leg, Stream};
+
+use crate::error::LoadError;
 use crate::random::Sequence;
-use crate::wire::Arrivals;
+use crate::rate::{Course, REQUEST};
+
+/// The schedule of an open loop, all threads together: one clock for all streams.
+///
+/// Constant arrivals are exact to the nanosecond whatever their number: the window has as many slots as its rate amounts to,
+/// rounded down, and slot `i` is due when the rate has amounted to `i` requests. The first is due at the window's first instant,
+/// so the count depends on nothing but the window. The warm-up has a schedule of its own before it, at the rate with which the
+/// window begins.
+///
+/// Streams that share a rate take turns in one series of slots. Streams with rates of their own have a series each; the first
+/// slots of these are set apart by equal parts of their own gaps, so that equal rates don't make bursts.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    series: Vec<Series>,
+    arrivals: Arrivals,
+    warm_up_ns: u64,
+    threads: u32,
+    seed: u64,
+}
+
+/// One series of slots.
+#[derive(Debug, Clone)]
+struct Series {
+    warm_up: Course,
+    window: Course,
+    /// Warm-up and window in one, for random arrivals.
+    whole: Course,
+    owner: Owner,
+}
+
+/// Whose the slots of a series are.
+#[derive(Debug, Clone)]
+enum Owner {
+    /// One stream's.
+    One(u16),
+    /// Those of all streams, in turn.
+    All(Turns),
+}
+
+/// How fast an open loop goes.
+#[derive(Debug, Clone, Copy)]
+pub enum Pace<'a> {
+    /// All streams together, leg by leg.
+    Together(&'a [Leg]),
+    /// Each stream at its own rate, per second.
+    Each(&'a [f64]),
+}
+
+impl Schedule {
+    /// The schedule of a load: its pace over a window of `window_ns` after a warm-up of `warm_up_ns`.
+    ///
+    /// # Errors
+    /// When a rate is none, or can't be counted exactly.
+    pub fn new(
+        pace: Pace<'_>,
+        turns: &Turns,
+        arrivals: Arrivals,
+        (warm_up_ns, window_ns): (u64, u64),
+        threads: u32,
+        seed: u64,
+    ) -> Result<Self, LoadError> {
+        let series = |legs: &[Leg], owner: Owner| {
+            let start = legs.first().map_or(0.0, |leg| leg.from);
+            let warm_up = [Leg { from: start, to: start, for_ns: warm_up_ns }];
+            let whole: Vec<Leg> = warm_up.iter().chain(legs).copied().collect();
+            Ok(Series {
+                warm_up: Course::new(&warm_up)?,
+                window: Course::new(legs)?,
+                whole: Course::new(&whole)?,
+                owner,
+            })
+        };
+        let series = match pace {
+            Pace::Together(legs) => vec![series(legs, Owner::All(turns.clone()))?],
+            Pace::Each(rates) => (0u16..)
+                .zip(rates)
+                .map(|(lane, rate)| series(&[Leg { from: *rate, to: *rate, for_ns: window_ns }], Owner::One(lane)))
+                .collect::<Result<_, LoadError>>()?,
+        };
+        Ok(Self { series, arrivals, warm_up_ns, threads: threads.max(1), seed })
+    }
+
+    /// The slots of one thread.
+    pub fn slots(&self, thread: u32) -> Slots {
+        let count = self.series.len();
+        let tracks: Vec<Track> =
+            self.series.iter().enumerate().map(|(index, series)| self.track(series, index, count, thread)).collect();
+        let mut slots = Slots { heads: vec![None; count].into_boxed_slice(), tracks: tracks.into_boxed_slice() };
+        for (head, track) in slots.heads.iter_mut().zip(&mut slots.tracks) {
+            *head = track.next();
+        }
+        slots
+    }
+
+    fn track(&self, series: &Series, index: usize, count: usize, thread: u32) -> Track {
+        let threads = u64::from(self.threads);
+        let kind = match self.arrivals {
+            Arrivals::Constant => Kind::Constant {
+                warm_up: series.warm_up.clone(),
+                window: series.window.clone(),
+                warm_up_slots: series.warm_up.requests(),
+                slots: series.window.requests(),
+                warm_up_ns: self.warm_up_ns,
+                apart: REQUEST * index as u128 / count.max(1) as u128,
+                // Threads begin with different series, so that none has the first slots of all.
+                next: (u64::from(thread) + threads - index as u64 % threads) % threads,
+                threads,
+                hints: (0, 0),
+            },
+            Arrivals::Poisson => Kind::Poisson {
+                course: series.whole.clone(),
+                gaps: Sequence::new(self.seed, 0x5107_0000 + u64::from(thread) + ((index as u64) << 32)),
+                drawn: 0,
+                area: 0,
+                threads,
+                first: Turns::first(thread),
+                hint: 0,
+            },
+        };
+        Track { kind, owner: series.owner.clone() }
+    }
+}
 
 /// The slots of one thread: instants relative to the start, ascending.
-///
-/// Uniform arrivals are exact to the nanosecond whatever their number: slot `i` is due ⌊i ÷ rate⌋ after the start, in
-/// integers, without drift. Thread `k` of `n` has the slots k, k + n, k + 2n …
 #[derive(Debug, Clone)]
-pub struct Slots(Kind);
+pub struct Slots {
+    tracks: Box<[Track]>,
+    /// The next slot of each track.
+    heads: Box<[Option<Slot>]>,
+}
+
+/// A thread's part of a series.
+#[derive(Debug, Clone)]
+struct Track {
+    kind: Kind,
+    owner: Owner,
+}
 
 #[derive(Debug, Clone)]
 enum Kind {
-    Uniform {
-        /// Slot index, and how far the next one of this thread is.
+    Constant {
+        warm_up: Course,
+        window: Course,
+        /// Slots of all threads together, in the warm-up and in the window.
+        warm_up_slots: u64,
+        slots: u64,
+        warm_up_ns: u64,
+        /// By how much of a request every slot of the series comes later.
+        apart: u128,
+        /// This thread's next slot, counted over all threads, warm-up first; and how far the one after it is.
         next: u64,
         threads: u64,
-        /// Slots of all threads together.
-        total: u64,
-        /// Rate in units of 10⁻⁶ per second.
-        micro_rate: u128,
+        hints: (usize, usize),
     },
+    /// A Poisson process of changing rate: one of rate 1 whose time is the area (Çinlar, Introduction to Stochastic Processes,
+    /// 1975, §4.7). This thread has its own, of an equal share of the rate.
     Poisson {
-        /// This thread's own share of the process, per nanosecond.
-        per_ns: f64,
+        course: Course,
         gaps: Sequence,
         drawn: u64,
-        at_ns: f64,
-        until_ns: f64,
+        area: u128,
+        threads: u64,
         /// This thread's first turn.
         first: u64,
+        hint: usize,
     },
 }
-
-/// Nanoseconds × 10⁶ in a second: the numerator that belongs to a rate in units of 10⁻⁶ per second.
-const SCALE: u128 = 1_000_000_000_000_000;
 
 /// One slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     /// When it is due, ns after the start.
     pub after_ns: u64,
-    /// Which of the streams' turns it is: for uniform arrivals its number among all threads' slots.
-    pub turn: u64,
-}
-
-impl Slots {
-    /// The slots of thread `thread` of `threads` at `rate` per second over `span_ns`: ⌊rate × span⌋ in all for
-    /// uniform arrivals.
-    pub fn new(arrivals: Arrivals, rate: f64, span_ns: u64, thread: u32, threads: u32, seed: u64) -> Self {
-        let (thread, threads) = (u64::from(thread), u64::from(threads.max(1)));
-        Self(match arrivals {
-            Arrivals::Uniform => {
-                let micro_rate = (rate * 1e6).round() as u128;
-                let total = (u128::from(span_ns) * micro_rate / SCALE) as u64;
-                Kind::Uniform { next: thread, threads, total, micro_rate: micro_rate.max(1) }
-            }
-            Arrivals::Poisson => Kind::Poisson {
-                per_ns: rate / threads as f64 / 1e9,
-                gaps: Sequence::new(seed, 0x5107_0000 + thread),
-                drawn: 0,
-                at_ns: 0.0,
-                until_ns: span_ns as f64,
-                first: Turns::first(thread as u32),
-            },
-        })
-    }
+    /// The stream whose request it is.
+    pub lane: u16,
 }
 
 impl Iterator for Slots {
@@ -75,23 +188,55 @@ impl Iterator for Slots {
 
     #[inline]
     fn next(&mut self) -> Option<Slot> {
-        match &mut self.0 {
-            Kind::Uniform { next, threads, total, micro_rate } => {
-                let number = *next;
-                if number >= *total {
-                    return None;
-                }
-                *next += *threads;
-                Some(Slot { after_ns: (u128::from(number) * SCALE / *micro_rate) as u64, turn: number })
+        let first = match self.heads.len() {
+            1 => 0,
+            _ => {
+                let due =
+                    self.heads.iter().enumerate().filter_map(|(index, head)| Some((head.as_ref()?.after_ns, index)));
+                due.min()?.1
             }
-            Kind::Poisson { per_ns, gaps, drawn, at_ns, until_ns, first } => {
-                // A gap of an exponential distribution by inversion: −ln(U) ÷ rate.
-                *at_ns += -gaps.fraction(*drawn).ln() / *per_ns;
+        };
+        let slot = self.heads.get(first).copied().flatten()?;
+        self.heads[first] = self.tracks[first].next();
+        Some(slot)
+    }
+}
+
+impl Track {
+    #[inline]
+    fn next(&mut self) -> Option<Slot> {
+        let (after_ns, turn) = match &mut self.kind {
+            Kind::Constant { warm_up, window, warm_up_slots, slots, warm_up_ns, apart, next, threads, hints } => {
+                let number = *next;
+                *next += *threads;
+                let after_ns = if number < *warm_up_slots {
+                    warm_up.at(u128::from(number) * REQUEST + *apart, &mut hints.0)?
+                } else {
+                    let number = number - *warm_up_slots;
+                    if number >= *slots {
+                        return None;
+                    }
+                    *warm_up_ns + window.at(u128::from(number) * REQUEST + *apart, &mut hints.1)?
+                };
+                (after_ns, number)
+            }
+            Kind::Poisson { course, gaps, drawn, area, threads, first, hint } => {
+                // A gap of an exponential distribution by inversion: −ln(U), in requests of all threads together. The sum is of
+                // whole numbers: however many gaps there are, nothing drifts.
+                *area += (-gaps.fraction(*drawn).ln() * *threads as f64 * REQUEST as f64) as u128;
                 let turn = *first + *drawn;
                 *drawn += 1;
-                (*at_ns < *until_ns).then_some(Slot { after_ns: *at_ns as u64, turn })
+                if *area >= course.area() {
+                    return None;
+                }
+                (course.at(*area, hint)?, turn)
             }
-        }
+        };
+        let lane = match &self.owner {
+            Owner::One(lane) => *lane,
+            Owner::All(turns) => turns.at(turn),
+        };
+        Some(Slot { after_ns, lane })
     }
 }
 
@@ -100,8 +245,10 @@ impl Iterator for Slots {
 /// The turns are spread evenly (smooth weighted round robin, as in nginx) and then shuffled within short blocks, so that
 /// the mix of any stretch is off by a few requests at most, while no stream falls into step with a thread, a connection
 /// or a server's own cycle.
+///
+/// Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turns(Box<[u16]>);
+pub struct Turns(Arc<[u16]>);
 
 /// Length of a cycle, at least.
 const TURNS: u64 = 4_096;
@@ -139,7 +286,7 @@ impl Turns {
                 drawn += 1;
             }
         }
-        Self(turns.into_boxed_slice())
+        Self(turns.into())
     }
 
     /// Where a thread enters the cycle that walks through it on its own: each has the mix, and all have it together.
@@ -180,8 +327,11 @@ fn weights(shares: &[f64]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use plan::{Expect, Request, Text};
+    use proptest::prelude::*;
 
     use super::*;
+
+    const S: u64 = 1_000_000_000;
 
     fn streams(shares: &[f64]) -> Vec<Stream> {
         shares
@@ -189,6 +339,7 @@ mod tests {
             .map(|share| Stream {
                 name: "s".into(),
                 share: *share,
+                rate: None,
                 request: Request {
                     method: "GET".into(),
                     path: Text::literal("/"),
@@ -196,6 +347,7 @@ mod tests {
                     bearer: None,
                     body: None,
                     content_type: None,
+                    accept_gzip: false,
                 },
                 parameters: Vec::new(),
                 expect: Expect::default(),
@@ -204,58 +356,138 @@ mod tests {
             .collect()
     }
 
+    /// The slots of all threads, by time.
+    fn all(pace: Pace<'_>, arrivals: Arrivals, span: (u64, u64), threads: u32, seed: u64) -> Vec<Slot> {
+        let turns = Turns::new(&streams(&[0.5, 0.5]), seed);
+        let schedule = Schedule::new(pace, &turns, arrivals, span, threads, seed).expect("a schedule");
+        let mut all = Vec::new();
+        for thread in 0..threads {
+            let own: Vec<Slot> = schedule.slots(thread).collect();
+            assert!(own.windows(2).all(|pair| pair[0].after_ns <= pair[1].after_ns), "a thread's slots ascend");
+            all.extend(own);
+        }
+        all.sort_by_key(|slot| slot.after_ns);
+        all
+    }
+
+    fn constant(rate: f64, window_ns: u64) -> [Leg; 1] {
+        [Leg { from: rate, to: rate, for_ns: window_ns }]
+    }
+
     #[test]
-    fn uniform_slots_are_exact_in_number_and_place() {
-        for (rate, span_ns, count) in [
-            (5_000.0, 10_000_000_000, 50_000),
-            (20_000.0, 1_500_000_000, 30_000),
-            (3.0, 1_100_000_000, 3),
-            (0.5, 1_000_000_000, 0),
-            (0.5, 2_000_000_000, 1),
-            (333.333_333, 3_000_000_000, 999),
-            (1e7, 10_000_000, 100_000),
+    fn constant_slots_are_exact_in_number_and_place() {
+        for (rate, window_ns, count) in [
+            (5_000.0, 10 * S, 50_000),
+            (20_000.0, 3 * S / 2, 30_000),
+            (3.0, 11 * S / 10, 3),
+            (0.5, S, 0),
+            (0.5, 2 * S, 1),
+            (333.333_333, 3 * S, 999),
+            (1e7, S / 100, 100_000),
         ] {
-            for threads in [1, 2, 3] {
-                let mut all: Vec<Slot> = (0..threads)
-                    .flat_map(|thread| Slots::new(Arrivals::Uniform, rate, span_ns, thread, threads, 1))
-                    .collect();
-                all.sort_by_key(|slot| slot.turn);
-                assert_eq!(all.len(), count, "{rate}/s for {span_ns} ns on {threads} threads");
-                for (number, slot) in (0u64..).zip(&all) {
-                    assert_eq!(slot.turn, number);
-                    assert!((slot.after_ns as f64 - number as f64 / rate * 1e9).abs() <= 1.5, "{rate} {slot:?}");
+            for (threads, warm_up_ns) in [(1, 0), (2, 700_000_001), (3, 12_345)] {
+                let slots = all(
+                    Pace::Together(&constant(rate, window_ns)),
+                    Arrivals::Constant,
+                    (warm_up_ns, window_ns),
+                    threads,
+                    1,
+                );
+                let (warm_up, window): (Vec<Slot>, Vec<Slot>) =
+                    slots.into_iter().partition(|slot| slot.after_ns < warm_up_ns);
+                assert_eq!(window.len(), count, "{rate}/s for {window_ns} ns on {threads} threads");
+                assert_eq!(warm_up.len(), (rate * warm_up_ns as f64 / 1e9) as usize, "{rate}/s");
+                for (number, slot) in (0u64..).zip(&window) {
+                    let ideal = warm_up_ns as f64 + number as f64 / rate * 1e9;
+                    assert!((slot.after_ns as f64 - ideal).abs() <= 1.5, "{rate} {slot:?}");
                 }
             }
         }
-        // Far out nothing has drifted: slot 10¹⁰ of 3 per second.
-        let mut far = Slots::new(Arrivals::Uniform, 3.0, u64::MAX, 0, 1, 1);
-        if let Kind::Uniform { next, .. } = &mut far.0 {
-            *next = 10_000_000_000;
+    }
+
+    #[test]
+    fn streams_with_rates_of_their_own_have_exactly_these() {
+        for threads in [1, 2, 3] {
+            let slots = all(Pace::Each(&[1_000.0, 1_000.0, 30.0]), Arrivals::Constant, (S / 2, 2 * S), threads, 7);
+            for (lane, rate) in [(0u16, 1_000.0), (1, 1_000.0), (2, 30.0)] {
+                let own: Vec<u64> = slots
+                    .iter()
+                    .filter(|slot| slot.lane == lane && slot.after_ns >= S / 2)
+                    .map(|s| s.after_ns)
+                    .collect();
+                assert_eq!(own.len(), (rate * 2.0) as usize, "stream {lane} on {threads} threads");
+                assert!(own.windows(2).all(|pair| ((pair[1] - pair[0]) as f64 - 1e9 / rate).abs() <= 1.5));
+            }
+            assert!(
+                slots.windows(2).filter(|pair| pair[0].after_ns == pair[1].after_ns).count() < 10,
+                "equal rates don't go in pairs"
+            );
         }
-        assert_eq!(far.next().map(|slot| slot.after_ns), Some(3_333_333_333_333_333_333));
     }
 
     #[test]
     fn poisson_slots_have_the_rate_and_the_spread_of_a_poisson_process() {
-        let all: Vec<u64> = (0..2)
-            .flat_map(|thread| Slots::new(Arrivals::Poisson, 1_000.0, 100_000_000_000, thread, 2, 11))
-            .map(|slot| slot.after_ns)
-            .collect();
+        let slots = all(Pace::Together(&constant(1_000.0, 100 * S)), Arrivals::Poisson, (0, 100 * S), 2, 11);
         // 100,000 expected, standard deviation 316.
-        assert!((98_700..101_300).contains(&all.len()), "{}", all.len());
+        assert!((98_700..101_300).contains(&slots.len()), "{}", slots.len());
         let mut per_second = [0f64; 100];
-        for at in &all {
-            per_second[(at / 1_000_000_000) as usize] += 1.0;
+        for slot in &slots {
+            per_second[(slot.after_ns / S) as usize] += 1.0;
         }
-        let mean = all.len() as f64 / 100.0;
+        let mean = slots.len() as f64 / 100.0;
         let variance = per_second.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 99.0;
         assert!((0.6..1.5).contains(&(variance / mean)), "variance ÷ mean is {}", variance / mean);
-        assert!(
-            Slots::new(Arrivals::Poisson, 10.0, 1_000_000_000, 0, 1, 5)
-                .zip(Slots::new(Arrivals::Poisson, 10.0, 1_000_000_000, 0, 1, 5))
-                .all(|(a, b)| a == b),
-            "the same seed gives the same slots"
-        );
+        let again = all(Pace::Together(&constant(1_000.0, 100 * S)), Arrivals::Poisson, (0, 100 * S), 2, 11);
+        assert_eq!(slots, again, "the same seed gives the same slots");
+        let first = slots.iter().filter(|slot| slot.lane == 0).count() as f64 / slots.len() as f64;
+        assert!((0.49..0.51).contains(&first), "the mix holds: {first}");
+    }
+
+    #[test]
+    fn poisson_slots_follow_a_ramp() {
+        let ramp = [Leg { from: 100.0, to: 1_900.0, for_ns: 100 * S }];
+        let slots = all(Pace::Together(&ramp), Arrivals::Poisson, (10 * S, 100 * S), 3, 5);
+        let between =
+            |from: u64, to: u64| slots.iter().filter(|slot| (from..to).contains(&slot.after_ns)).count() as f64;
+        // Expected: 1,000 in the warm-up; over the window 27,500 in its first half and 72,500 in the second.
+        for (from, to, expected) in [(0, 10, 1_000.0), (10, 60, 27_500.0), (60, 110, 72_500.0)] {
+            let came = between(from * S, to * S);
+            assert!((came - expected).abs() < 4.0 * expected.sqrt(), "{from}–{to} s: {came}, expected {expected}");
+        }
+    }
+
+    proptest! {
+        /// Counts are the integral rounded down, instants ascend and stay within, and the mean rate of any part is the integral's.
+        #[test]
+        fn schedules_follow_their_course(
+            legs in prop::collection::vec((0u32..300_000, 0u32..300_000, 1_000_000u64..3 * S), 1..4),
+            threads in 1u32..4,
+            warm_up_ns in 0u64..S,
+        ) {
+            let legs: Vec<Leg> = legs
+                .into_iter()
+                .map(|(from, to, for_ns)| Leg { from: f64::from(from) / 100.0, to: f64::from(to) / 100.0, for_ns })
+                .collect();
+            let window_ns: u64 = legs.iter().map(|leg| leg.for_ns).sum();
+            let slots = all(Pace::Together(&legs), Arrivals::Constant, (warm_up_ns, window_ns), threads, 3);
+            let window: Vec<u64> =
+                slots.iter().filter(|slot| slot.after_ns >= warm_up_ns).map(|slot| slot.after_ns - warm_up_ns).collect();
+            // Twice the integral in units of 10⁻² requests × ns: exact.
+            let twice: u128 = legs
+                .iter()
+                .map(|leg| ((leg.from * 100.0).round() + (leg.to * 100.0).round()) as u128 * u128::from(leg.for_ns))
+                .sum();
+            prop_assert_eq!(window.len() as u128, twice / 200_000_000_000);
+            prop_assert!(window.iter().all(|at| *at < window_ns));
+            let mut passed = 0u64;
+            let mut integral = 0.0;
+            for leg in &legs {
+                passed += leg.for_ns;
+                integral += (leg.from + leg.to) / 2.0 * leg.for_ns as f64 / 1e9;
+                let came = window.iter().filter(|at| **at < passed).count() as f64;
+                prop_assert!((came - integral).abs() <= 1.001, "{} of {} after {} ns", came, integral, passed);
+            }
+        }
     }
 
     #[test]

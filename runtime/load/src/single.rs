@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use plan::{Expect, Request, Tls};
 
-use crate::check::Checks;
+use crate::check::{Checks, Scratch};
 use crate::error::{LoadError, connect_words};
 use crate::http::{self, Asked, Reader, excerpt};
 use crate::parameter::{Parameters, Values};
@@ -160,7 +160,7 @@ pub fn single_shot(
 /// What an answer should have been and what came, or `None` when it is as expected. An expectation that can't be checked counts as
 /// not met.
 pub fn check(expect: &Expect, response: &Response, variables: &BTreeMap<String, String>) -> Option<String> {
-    let checks = match Checks::new(expect, Names { variables, parameters: &[] }) {
+    let checks = match Checks::new(expect, false, Names { variables, parameters: &[] }) {
         Ok(checks) => checks,
         Err(error) => return Some(error.to_string()),
     };
@@ -172,5 +172,8 @@ pub fn check(expect: &Expect, response: &Response, variables: &BTreeMap<String, 
         persists: false,
     };
     let values = Values::default();
-    checks.verify(&came, &values, &mut Vec::new()).err().map(|mismatch| checks.explain(mismatch, &came, &values))
+    checks
+        .verify(&came, &values, &mut Scratch::default())
+        .err()
+        .map(|mismatch| checks.explain(mismatch, &came, &values))
 }

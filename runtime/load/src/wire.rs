@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use journal::facts::{LoadFacts, StreamFacts};
-use plan::{CpuSet, Protocol, Tls, Workload};
+pub use plan::Arrivals;
+use plan::{CpuSet, Leg, Protocol, Tls, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Version of orders and answers. It grows when either side could misunderstand the other; a generator refuses any
@@ -32,8 +33,17 @@ pub struct Job {
     pub variables: BTreeMap<String, String>,
     /// Connections, opened before the start and shared out over the threads.
     pub connections: u32,
-    /// Requests per second of the open loop; `None`: closed loop, each connection sends its next request on an answer.
+    /// Whether connections are kept. Otherwise each request has one of its own, at most `connections` at a time, opened when
+    /// the request is sent and counted as part of it.
+    #[serde(default = "kept")]
+    pub keep_alive: bool,
+    /// Requests per second of the open loop; `None`: closed loop, each connection sends its next request on an answer. Where
+    /// the rate is not constant, its mean over the window; where the streams have rates of their own, the sum of them.
     pub rate: Option<f64>,
+    /// How the open loop's rate goes over the window; together as long as it. Empty: it is constant. The warm-up has the rate
+    /// that the window begins with.
+    #[serde(default)]
+    pub course: Vec<Leg>,
     /// How the slots of an open loop are spread in time.
     #[serde(default)]
     pub arrivals: Arrivals,
@@ -117,15 +127,8 @@ impl Job {
     }
 }
 
-/// How the slots of an open loop are spread in time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
-    /// Slot `i` is due at start + i ÷ rate.
-    #[default]
-    Uniform,
-    /// A Poisson process of the same mean rate: exponential gaps, seeded.
-    Poisson,
+fn kept() -> bool {
+    true
 }
 
 /// Who a generator is. What it measures in is its CLOCK_MONOTONIC, which all processes of a machine share.
@@ -246,8 +249,10 @@ mod tests {
             tokens: BTreeMap::new(),
             variables: BTreeMap::new(),
             connections: 64,
+            keep_alive: true,
             rate: Some(5_000.0),
-            arrivals: Arrivals::Uniform,
+            course: vec![Leg { from: 4_000.0, to: 6_000.0, for_ns: 2 }],
+            arrivals: Arrivals::Constant,
             warm_up_ns: 1,
             window_ns: 2,
             timeout_ns: 3,

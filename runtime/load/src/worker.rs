@@ -13,6 +13,7 @@ use std::os::fd::AsFd;
 
 use journal::facts::Stall;
 
+use crate::check::Scratch;
 use crate::connection::{Connection, State, Unwritten};
 use crate::course::{Shelf, Signals};
 use crate::error::LoadError;
@@ -118,7 +119,7 @@ pub struct Worker<'a> {
 
     buffer: Box<[u8]>,
     request: Vec<u8>,
-    scratch: Vec<u8>,
+    scratch: Scratch,
     values: Values,
     #[expect(clippy::vec_box, reason = "a box goes from here to a connection and back without being made again")]
     readers: Vec<Box<Reader>>,
@@ -199,7 +200,7 @@ impl<'a> Worker<'a> {
             next_retry: NEVER,
             buffer: vec![0; BUFFER].into_boxed_slice(),
             request: Vec::with_capacity(4_096),
-            scratch: Vec::with_capacity(1_024),
+            scratch: Scratch::default(),
             values: Values::default(),
             readers: Vec::new(),
             unwrittens: Vec::new(),
@@ -404,8 +405,7 @@ impl<'a> Worker<'a> {
         }
         self.arrive(NEVER);
         while let Some(slot) = self.next {
-            let lane = usize::from(self.program.turns.at(slot.turn));
-            self.tallies[lane].unsent(&self.window, self.start + slot.after_ns, now);
+            self.tallies[usize::from(slot.lane)].unsent(&self.window, self.start + slot.after_ns, now);
             self.next_slot();
         }
         let stalls = self.stalls.into_kept();

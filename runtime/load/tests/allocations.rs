@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{MS, job, json_equals, request, run, stream, text};
 use load::noop::{Options, Server};
-use plan::{Parameter, ParameterKind, Stream};
+use plan::{Body, Parameter, ParameterKind, Stream};
 
 struct Counting;
 
@@ -46,7 +46,7 @@ fn a_longer_run_allocates_no_more_than_a_short_one() {
             Parameter { name: "one".into(), kind: ParameterKind::Sequence { from: 1, to: 1 } },
         ],
         request: plan::Request {
-            body: Some(text(&["{\"n\":", "$n", "}"])),
+            body: Some(Body::Text(text(&["{\"n\":", "$n", "}"]))),
             ..request("POST", text(&["/events/", "$n"]))
         },
         ..stream("write", 0.5, request("POST", text(&["/"])), json_equals(200, "$.id", text(&["$one"])))

@@ -6,7 +6,7 @@ use common::{MS, job, json_equals, only, plain, reads, request, run, status, str
 use load::Arrivals;
 use load::noop::{Options, Server};
 use load::peer::{Peer, Reply};
-use plan::{Parameter, ParameterKind, Stream};
+use plan::{Body, Parameter, ParameterKind, Stream};
 
 #[test]
 fn an_open_loop_sends_exactly_its_schedule() {
@@ -112,8 +112,9 @@ fn varying_requests_arrive_as_they_were_meant() {
             path: text(&["/e/", "$uuid"]),
             headers: vec![("X-Id".into(), text(&["$uuid"]))],
             bearer: None,
-            body: Some(text(&["{\"n\":", "$n", ",\"word\":\"", "$word", "\"}"])),
+            body: Some(Body::Text(text(&["{\"n\":", "$n", ",\"word\":\"", "$word", "\"}"]))),
             content_type: Some("application/json".into()),
+            accept_gzip: false,
         },
         expect: plan::Expect {
             status: vec![201],

@@ -126,7 +126,8 @@ fn base_hash(phase: &Phase, plan: &Plan, upstream: &Upstream) -> ContentHash {
             "load",
             streams,
             &load.rate,
-            load.connections,
+            (&load.course, load.arrivals),
+            (load.connections, load.keep_alive),
             (load.window_ns, load.warm_up_ns, load.timeout_ns),
         )),
         Procedure::Pgbench(pgbench) => {

@@ -3,8 +3,10 @@
 
 mod axes;
 mod cells;
+mod course;
 pub mod figures;
 mod graph;
+mod parameter;
 pub mod phase;
 mod procedure;
 mod publish;
@@ -67,8 +69,8 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
         database: subject::database(study, &root, problems),
         probe: subject::probe(study, &root, problems),
         candidates: subject::candidates(study, &root, problems),
-        contract: workload::contract(study, problems),
-        workloads: workload::workloads(study, problems),
+        contract: workload::contract(study, &root, problems),
+        workloads: workload::workloads(study, &root, problems),
         phases: Vec::new(),
         agreements: Vec::new(),
         report: ReportPlan { items: Vec::new(), reproduce: reproduce(study, machine) },

@@ -1,7 +1,8 @@
 //! Lowering of procedures: the load that a candidate gets, pgbench, or a candidate's start.
 
-use plan::{LoadProcedure, PgbenchProcedure, Procedure, Protocol, Rate, StartProcedure, Tool, Travel};
+use plan::{Arrivals, Leg, LoadProcedure, PgbenchProcedure, Procedure, Protocol, Rate, StartProcedure, Tool, Travel};
 
+use super::course;
 use super::phase::{Around, count, own};
 use super::subject::sql_file;
 use crate::codes;
@@ -63,33 +64,52 @@ fn lower_load(item: &Item, load: &Item, around: &Around<'_>, problems: &mut Prob
         Some(Value::Reference { name, .. }) => Some(Rate::Factor(name.clone())),
         _ => None,
     };
-    match (open, written_rate) {
-        (false, Some(valued)) if !load.broken && !load.args.is_empty() => {
-            problems.push(
-                problem(
-                    &codes::CONTRADICTION,
-                    &valued.at,
-                    "a closed loop has no rate: its requests follow the answers",
-                )
-                .help("remove `rate`, or write `load open`"),
-            );
-        }
-        (true, None) if !load.broken => {
-            problems.push(
-                problem(
-                    &codes::CONTRADICTION,
-                    &load.name_at,
-                    format!("the open loop of phase `{}` has no rate", item.key),
-                )
-                .help("write `rate=\"500/s\"`, or `rate=\"${rate}\"` with a factor"),
-            );
-        }
-        _ => {}
+    let workload = workload(item, load, around, problems)?;
+    let course = course::legs(load, problems);
+    let own = course::own_rates(around.study, &workload);
+    let sources = course::Sources { open, rate: written_rate, legs: course::nodes(load), own: &own };
+    course::check_sources(item, load, &sources, problems);
+    let rate = match (open, rate, course.is_empty()) {
+        (false, ..) => None,
+        (true, _, false) => Some(Rate::PerSecond(Leg::mean(&course))),
+        (true, None, true) if !own.is_empty() => Some(Rate::PerSecond(own.iter().map(|(_, rate, _)| rate).sum())),
+        (true, rate, true) => rate,
+    };
+    let arrivals = match load.text("arrivals") {
+        Some("poisson") => Arrivals::Poisson,
+        _ => Arrivals::Constant,
+    };
+    if let Some(valued) = load.setting("arrivals").filter(|_| !open && !load.broken && !load.args.is_empty()) {
+        problems.push(
+            problem(
+                &codes::CONTRADICTION,
+                &valued.at,
+                "a closed loop has no `arrivals` of its own: its requests follow the answers",
+            )
+            .help("remove `arrivals`, or write `load open`"),
+        );
     }
+    Some(LoadProcedure {
+        workload,
+        rate,
+        window_ns: course::window(item, load, &course, problems),
+        course: if open { course } else { Vec::new() },
+        arrivals,
+        connections: count(load.integer("connections"), 1),
+        keep_alive: load.text("keep-alive") != Some("off"),
+        warm_up_ns: load.duration("warm-up").unwrap_or(10_000_000_000).unsigned_abs(),
+        timeout_ns: load.duration("timeout").unwrap_or(10_000_000_000).unsigned_abs(),
+        with: load.text("with").and_then(Tool::from_name).unwrap_or_default(),
+        travel: travel(load, problems),
+    })
+}
+
+/// The workload that a load sends. `None` where there is none, which is reported.
+fn workload(item: &Item, load: &Item, around: &Around<'_>, problems: &mut Problems) -> Option<String> {
     let mut workloads = around.study.names("workload");
-    let workload = match (load.text("workload"), workloads.next(), workloads.next()) {
-        (Some(name), _, _) => name.to_owned(),
-        (None, Some(only), None) => only.to_owned(),
+    match (load.text("workload"), workloads.next(), workloads.next()) {
+        (Some(name), _, _) => Some(name.to_owned()),
+        (None, Some(only), None) => Some(only.to_owned()),
         (None, None, _) => {
             if !load.broken && !around.study.wounded {
                 problems.push(
@@ -101,7 +121,7 @@ fn lower_load(item: &Item, load: &Item, around: &Around<'_>, problems: &mut Prob
                     .help("write a `workload` with a `stream`"),
                 );
             }
-            return None;
+            None
         }
         (None, Some(_), Some(_)) => {
             let all = names::listed(around.study.names("workload"));
@@ -113,23 +133,9 @@ fn lower_load(item: &Item, load: &Item, around: &Around<'_>, problems: &mut Prob
                 )
                 .help(format!("write `workload=` in `load`; there is {all}")),
             );
-            return None;
+            None
         }
-    };
-    let window_ns = load.duration("for").unwrap_or(0).unsigned_abs();
-    if let Some(valued) = load.setting("for").filter(|valued| matches!(valued.value, Value::Duration(0))) {
-        problems.push(problem(&codes::OUT_OF_RANGE, &valued.at, "a window of no time measures nothing"));
     }
-    Some(LoadProcedure {
-        workload,
-        rate: if open { rate } else { None },
-        connections: count(load.integer("connections"), 1),
-        window_ns,
-        warm_up_ns: load.duration("warm-up").unwrap_or(10_000_000_000).unsigned_abs(),
-        timeout_ns: load.duration("timeout").unwrap_or(10_000_000_000).unsigned_abs(),
-        with: load.text("with").and_then(Tool::from_name).unwrap_or_default(),
-        travel: travel(load, problems),
-    })
 }
 
 /// How the requests of a load travel.

@@ -1,7 +1,7 @@
 //! A load that another tool sends: what the tool can't do, and what can't be had from its account, is refused before the run.
 
 use plan::tool::{needed_by_gate, needed_by_metric};
-use plan::{Account, LoadProcedure, Metric, Phase, Procedure, Stream, Tool, Workload};
+use plan::{Account, Arrivals, Body, LoadProcedure, Metric, Phase, Procedure, Stream, Tool, Workload};
 
 use super::phase::own;
 use crate::codes;
@@ -58,6 +58,15 @@ pub fn check(item: &Item, phase: &Phase, workloads: &[Workload], problems: &mut 
             }
         }
     }
+    let beyond = [
+        (!load.course.is_empty(), "sends one constant rate", "has ramps or steps"),
+        (load.arrivals == Arrivals::Poisson, "spreads its requests in its own way", "asks for `arrivals=poisson`"),
+        (!load.keep_alive, "is run over kept connections", "asks for `keep-alive=off`"),
+    ];
+    for (_, does, asks) in beyond.iter().filter(|(asked, ..)| *asked) {
+        let message = format!("{tool} {does}, and the load of phase `{}` {asks}", item.key);
+        problems.push(problem(&codes::TOOL_CANNOT, at, message).help(other.clone()));
+    }
     let mut lacking = |node: &Item, gate: &str, account: Account| {
         let message =
             format!("`gate {gate}` of phase `{}` needs what {tool} can't give: {}", item.key, account.words());
@@ -83,6 +92,6 @@ pub fn check(item: &Item, phase: &Phase, workloads: &[Workload], problems: &mut 
 fn varies(stream: &Stream) -> Option<(&'static str, &str)> {
     let parameter = |name: &&str| stream.parameters.iter().any(|parameter| parameter.name == **name);
     let header = stream.request.headers.iter().flat_map(|(_, value)| value.variables()).find(parameter);
-    let body = stream.request.body.iter().flat_map(|body| body.variables()).find(parameter);
+    let body = stream.request.body.iter().filter_map(Body::text).flat_map(|body| body.variables()).find(parameter);
     header.map(|name| ("a header", name)).or(body.map(|name| ("the body", name)))
 }

@@ -1,10 +1,12 @@
 //! Lowering of traffic: workloads, streams, requests, expectations, the contract.
 
 use plan::workload::{BodyCheck, HeaderCheck, JsonTest, JsonType};
-use plan::{ContractCase, Expect, Parameter, ParameterKind, Request, Stream, Text, Workload};
+use plan::{Body, BodyFile, ContentHash, ContractCase, Expect, Request, Stream, Text, Workload};
 
-use super::subject::{template, texts};
+use super::parameter::parameters;
+use super::subject::{relative, template};
 use crate::codes;
+use crate::names;
 use crate::problems::{Problems, problem};
 use crate::resolve::{Item, Study};
 use crate::schema::METHODS;
@@ -12,17 +14,76 @@ use crate::value::units::as_percent;
 use crate::value::{Value, Valued};
 
 /// The workloads, in the order of the study.
-pub fn workloads(study: &Study, problems: &mut Problems) -> Vec<Workload> {
+pub fn workloads(study: &Study, root: &str, problems: &mut Problems) -> Vec<Workload> {
     study
         .each("workload")
         .map(|item| {
-            shares(item, problems);
-            Workload {
-                name: item.key.clone(),
-                streams: item.each("stream").map(|stream| lower_stream(stream, problems)).collect(),
+            let own_rates = own_rates(item, problems);
+            if !own_rates {
+                shares(item, problems);
             }
+            let mut streams: Vec<Stream> =
+                item.each("stream").map(|stream| lower_stream(stream, root, problems)).collect();
+            let total: f64 = streams.iter().filter_map(|stream| stream.rate).sum();
+            for stream in &mut streams {
+                match stream.rate {
+                    Some(rate) if own_rates => stream.share = rate / total,
+                    _ => stream.rate = None,
+                }
+            }
+            Workload { name: item.key.clone(), streams }
         })
         .collect()
+}
+
+/// Whether the streams have rates of their own. All of them have, or none; a stream has a share or a rate.
+fn own_rates(item: &Item, problems: &mut Problems) -> bool {
+    let streams: Vec<&Item> = item.each("stream").collect();
+    let rated: Vec<(&Item, &Valued)> =
+        streams.iter().filter_map(|stream| Some((*stream, stream.setting("rate")?))).collect();
+    let Some((_, first)) = rated.first() else { return false };
+    for (stream, rate) in &rated {
+        if let Some(share) = stream.setting("share") {
+            let message =
+                format!("{} has a share ({}) and a rate ({})", stream.described(), share.written, rate.written);
+            problems.push(
+                problem(&codes::CONTRADICTION, &share.at, message)
+                    .also(rate.at.clone(), "its rate")
+                    .help("keep one of them: a share of the load's rate, or a rate of its own"),
+            );
+        }
+        if let Value::Reference { name, .. } = &rate.value {
+            let message = format!(
+                "{} has the rate `${{{name}}}`, and a stream's own rate is the same in every cell",
+                stream.described()
+            );
+            problems.push(problem(&codes::WRONG_TYPE, &rate.at, message).help(
+                "write a rate such as \"500/s\"; to vary the rate of a mix, give streams shares and the load a rate",
+            ));
+        }
+    }
+    if rated.len() < streams.len() && !item.broken {
+        let with: Vec<String> =
+            rated.iter().map(|(stream, rate)| format!("`{}` {}", stream.key, rate.written)).collect();
+        let without: Vec<&str> = streams
+            .iter()
+            .filter(|stream| stream.setting("rate").is_none())
+            .map(|stream| stream.key.as_str())
+            .collect();
+        let message = format!(
+            "workload `{}` mixes streams with rates of their own ({}) and streams without ({})",
+            item.key,
+            with.join(", "),
+            names::listed(without.iter().copied())
+        );
+        let mut diagnostic = problem(&codes::SHARES, &first.at, message)
+            .help("give every stream a rate, or every stream a share and the load the rate");
+        for stream in streams.iter().filter(|stream| stream.setting("rate").is_none()) {
+            diagnostic = diagnostic.also(place(stream, stream.setting("share")), "no rate of its own");
+        }
+        problems.push(diagnostic);
+    }
+    true
 }
 
 /// The shares of a workload's streams add up to 100 %.
@@ -53,12 +114,16 @@ fn shares(item: &Item, problems: &mut Problems) {
     problems.push(diagnostic);
 }
 
-fn lower_stream(item: &Item, problems: &mut Problems) -> Stream {
+fn lower_stream(item: &Item, root: &str, problems: &mut Problems) -> Stream {
     Stream {
         name: item.key.clone(),
         share: item.ratio("share").unwrap_or(1.0),
-        request: request(item, problems),
-        parameters: item.each("vary").map(|vary| parameter(vary, problems)).collect(),
+        rate: match item.setting("rate").map(|valued| &valued.value) {
+            Some(Value::Rate(rate)) => Some(*rate),
+            _ => None,
+        },
+        request: request(item, root, problems),
+        parameters: parameters(item, root, problems),
         expect: expect(item.child("expect"), problems),
         creates_row_in: creates(item),
     }
@@ -68,33 +133,7 @@ fn creates(item: &Item) -> Option<String> {
     item.child("creates").and_then(|creates| creates.text("in")).map(str::to_owned)
 }
 
-fn parameter(item: &Item, problems: &mut Problems) -> Parameter {
-    let (from, to) = (item.integer("from").unwrap_or(0), item.integer("to").unwrap_or(0));
-    let variant = item.variant.map_or("", |variant| variant.name);
-    if matches!(variant, "uniform" | "sequence")
-        && from > to
-        && let (Some(first), Some(last)) = (item.setting("from"), item.setting("to"))
-    {
-        problems.push(
-            problem(
-                &codes::EMPTY_RANGE,
-                &first.at,
-                format!("the parameter `{}` has no values: from {from} to {to} runs backwards", item.key),
-            )
-            .also(last.at.clone(), "the smaller end")
-            .help("swap them"),
-        );
-    }
-    let kind = match variant {
-        "uniform" => ParameterKind::Uniform { from, to },
-        "sequence" => ParameterKind::Sequence { from, to },
-        "choice" => ParameterKind::Choice(texts(item.args.get(2..).unwrap_or_default())),
-        _ => ParameterKind::Uuid,
-    };
-    Parameter { name: item.key.clone(), kind }
-}
-
-fn request(item: &Item, problems: &mut Problems) -> Request {
+fn request(item: &Item, root: &str, problems: &mut Problems) -> Request {
     let mut methods = METHODS.iter().filter_map(|method| item.child(method.name));
     let first = methods.next();
     if let (Some(first), Some(second)) = (first, methods.next()) {
@@ -122,10 +161,15 @@ fn request(item: &Item, problems: &mut Problems) -> Request {
         problems
             .push(problem(&codes::CONTRADICTION, &body.name_at, message).also(json.name_at.clone(), "the other one"));
     }
-    let (text, content_type) = match (json, body) {
-        (Some(json), _) => (template(json.args.first()), Some("application/json".to_owned())),
+    let (content, content_type) = match (json, body) {
+        (Some(json), _) => (template(json.args.first()).map(Body::Text), Some("application/json".to_owned())),
         (None, Some(body)) => {
-            (template(body.args.first()), Some(body.text("content-type").unwrap_or("text/plain").to_owned()))
+            let content = lower_body(body, root, problems);
+            let usual = match &content {
+                Some(Body::File(_)) => "application/octet-stream",
+                _ => "text/plain",
+            };
+            (content, Some(body.text("content-type").unwrap_or(usual).to_owned()))
         }
         (None, None) => (None, None),
     };
@@ -137,9 +181,50 @@ fn request(item: &Item, problems: &mut Problems) -> Request {
             .filter_map(|header| Some((header.key.clone(), template(header.args.get(1))?)))
             .collect(),
         bearer: item.text("bearer").map(str::to_owned),
-        body: text,
+        body: content,
         content_type,
+        accept_gzip: item.text("accept-encoding").is_some(),
     }
+}
+
+/// Largest file that is sent as a body: it lies in the plan and in every job.
+const LARGEST_BODY: usize = 16 * 1024 * 1024;
+
+/// A body: a text, or the content of a file.
+fn lower_body(item: &Item, root: &str, problems: &mut Problems) -> Option<Body> {
+    let text = template(item.args.first());
+    let Some(valued) = item.setting("file") else {
+        if text.is_none() && item.args.is_empty() && !item.broken {
+            problems.push(
+                problem(&codes::MISSING, &item.name_at, "`body` has no content")
+                    .help("write a text, or `file=` and the path of a file"),
+            );
+        }
+        return text.map(Body::Text);
+    };
+    if let Some(argument) = item.args.first() {
+        problems.push(
+            problem(&codes::CONTRADICTION, &valued.at, "`body` has a text and a file")
+                .also(argument.at.clone(), "the text")
+                .help("keep one of them"),
+        );
+        return None;
+    }
+    let Value::Content { id, bytes } = &valued.value else { return None };
+    if bytes.len() > LARGEST_BODY {
+        let message = format!(
+            "the body {} has {} bytes, and at most {LARGEST_BODY} (16 MiB) are carried in a plan",
+            valued.written,
+            bytes.len()
+        );
+        problems.push(problem(&codes::OUT_OF_RANGE, &valued.at, message).help("send a smaller file"));
+        return None;
+    }
+    Some(Body::File(BodyFile {
+        path: relative(root, id.as_str()),
+        digest: ContentHash::of_bytes(bytes),
+        content: bytes.to_vec(),
+    }))
 }
 
 /// What an answer must be. Without a status, any 2xx that says something is accepted.
@@ -223,13 +308,13 @@ fn body_checks(item: &Item, problems: &mut Problems) -> Vec<BodyCheck> {
 }
 
 /// The cases of the contract.
-pub fn contract(study: &Study, problems: &mut Problems) -> Vec<ContractCase> {
+pub fn contract(study: &Study, root: &str, problems: &mut Problems) -> Vec<ContractCase> {
     let Some(contract) = study.only("contract") else { return Vec::new() };
     contract
         .each("case")
         .map(|case| ContractCase {
             name: case.key.clone(),
-            request: request(case, problems),
+            request: request(case, root, problems),
             expect: expect(case.child("expect"), problems),
             creates_row_in: creates(case),
         })
@@ -247,7 +332,7 @@ pub fn workload_texts(workload: &Workload) -> impl Iterator<Item = (&Stream, &Te
         });
         std::iter::once(&request.path)
             .chain(request.headers.iter().map(|(_, text)| text))
-            .chain(&request.body)
+            .chain(request.body.as_ref().and_then(Body::text))
             .chain(expected)
             .map(move |text| (stream, text))
     })

@@ -116,6 +116,25 @@ impl Reader<'_> {
                 },
                 _ => Err(self.wrong_type(entry, ty, what)),
             },
+            Type::Decimal(least, most) => match value {
+                syntax::Value::Integer(_) | syntax::Value::Float(_) => {
+                    let number = match value {
+                        syntax::Value::Integer(number) => number as f64,
+                        syntax::Value::Float(number) => number,
+                        _ => f64::NAN,
+                    };
+                    if (least..=most).contains(&number) {
+                        Ok(Value::Number(number))
+                    } else {
+                        Err(self.refuse(
+                            &codes::OUT_OF_RANGE,
+                            entry,
+                            format!("{what} must be {}, but this is {}", ty.noun(), entry.value_text()),
+                        ))
+                    }
+                }
+                _ => Err(self.wrong_type(entry, ty, what)),
+            },
             Type::Scalar => match value {
                 syntax::Value::Integer(number) => Ok(constant(number.to_string())),
                 syntax::Value::Float(number) if number.is_finite() => Ok(constant(number.to_string())),
@@ -178,6 +197,7 @@ impl Reader<'_> {
                 )
             }),
             Type::File => self.file(entry, what, &string),
+            Type::Content => self.content(entry, what, &string),
             Type::Directory => self.sources.directory(&self.source, &string).map(Value::Directory).map_err(|missing| {
                 self.refuse(
                     &codes::MISSING_DIRECTORY,
@@ -407,6 +427,23 @@ impl Reader<'_> {
                     self.files.push(id.clone());
                 }
                 Ok(Value::File { id, text })
+            }
+            Err(missing) => Err(self.refuse(
+                &codes::MISSING_FILE,
+                entry,
+                format!("{what} names the file `{string}`, which can't be used: {}", missing.why),
+            )),
+        }
+    }
+
+    fn content(&mut self, entry: Entry<'_>, what: &str, string: &str) -> Result<Value, Refused> {
+        let read = self.sources.resolve(&self.source, string).and_then(|id| Ok((self.sources.bytes(&id)?, id)));
+        match read {
+            Ok((bytes, id)) => {
+                if !self.files.contains(&id) {
+                    self.files.push(id.clone());
+                }
+                Ok(Value::Content { id, bytes })
             }
             Err(missing) => Err(self.refuse(
                 &codes::MISSING_FILE,

@@ -78,9 +78,39 @@ pub static LOAD: NodeSpec = NodeSpec {
     )],
     settings: &[
         setting("workload", Type::Reference(Kind::Workload), "mixed", "The traffic; the only workload where left out."),
-        setting("rate", Type::Rate, "\"${rate}\"", "Requests per second, open loop only."),
+        setting(
+            "rate",
+            Type::Rate,
+            "\"${rate}\"",
+            "Requests per second, open loop only. Left out where `ramp` and `step` say how the rate goes, or where each stream \
+             has a rate of its own.",
+        ),
+        setting(
+            "arrivals",
+            Type::Word(&[
+                word("constant", "On schedule: each request is due when the rate has amounted to it."),
+                word("poisson", "At random: a seeded Poisson process of the same rate."),
+            ]),
+            "poisson",
+            "How the requests are spread in time, open loop only.",
+        )
+        .default("constant"),
         setting("connections", Type::Integer(1, 65_535), "64", "Connections.").required(),
-        setting("for", Type::Duration, "\"20s\"", "The window.").required(),
+        setting(
+            "keep-alive",
+            Type::Word(&[
+                word("on", "Connections are opened before the start and kept."),
+                word(
+                    "off",
+                    "Each request has a connection of its own, at most `connections` at a time; opening it counts as part of \
+                     the request.",
+                ),
+            ]),
+            "off",
+            "Whether connections are kept.",
+        )
+        .default("on"),
+        setting("for", Type::Duration, "\"20s\"", "The window; where there are ramps and steps, they make it."),
         setting("warm-up", Type::Duration, "\"10s\"", "Load before the window.").default("10s"),
         setting("timeout", Type::Duration, "\"10s\"", "An answer that takes longer has timed out.").default("10s"),
         setting(
@@ -110,6 +140,39 @@ pub static LOAD: NodeSpec = NodeSpec {
             .default("1"),
         setting("proxy", Type::Text, "\"127.0.0.1:3128\"", "Address of an HTTP proxy that all connections go through."),
     ],
+    children: &[&RAMP, &STEP],
+    ..NODE
+};
+
+/// `ramp`.
+pub static RAMP: NodeSpec = NodeSpec {
+    name: "ramp",
+    doc: "A leg of an open loop's window in which the rate goes evenly from one value to another. Legs follow each other in \
+          the order of the study, and the requests are the integral of the rate. The warm-up has the rate of the start.",
+    example: "ramp up from=\"100/s\" to=\"5000/s\" over=\"10s\"",
+    count: Count::Any,
+    arguments: &[argument("name", Type::Name, "Its name, by which a profile can amend it.")],
+    settings: &[
+        setting("from", Type::Rate, "\"100/s\"", "Requests per second at its start.").required(),
+        setting("to", Type::Rate, "\"5000/s\"", "Requests per second at its end.").required(),
+        setting("over", Type::Duration, "\"10s\"", "Its length.").required(),
+    ],
+    key: 1,
+    ..NODE
+};
+
+/// `step`.
+pub static STEP: NodeSpec = NodeSpec {
+    name: "step",
+    doc: "A leg of an open loop's window with a constant rate. See `ramp`.",
+    example: "step peak rate=\"5000/s\" for=\"10s\"",
+    count: Count::Any,
+    arguments: &[argument("name", Type::Name, "Its name, by which a profile can amend it.")],
+    settings: &[
+        setting("rate", Type::Rate, "\"5000/s\"", "Requests per second.").required(),
+        setting("for", Type::Duration, "\"10s\"", "Its length.").required(),
+    ],
+    key: 1,
     ..NODE
 };
 

@@ -12,7 +12,7 @@ mod reuse;
 mod subject;
 mod traffic;
 
-pub use measure::{BETWEEN, GATE, LOAD, PHASE, REPEAT};
+pub use measure::{BETWEEN, GATE, LOAD, PHASE, RAMP, REPEAT, STEP};
 pub use publish::REPORT;
 pub use reuse::{INPUT, SECRET};
 pub use subject::{CANDIDATE, CREDENTIALS, DATABASE, MACHINE, PROBE};
@@ -94,6 +94,8 @@ pub enum Type {
     Word(&'static [Word]),
     /// A whole number within bounds.
     Integer(i64, i64),
+    /// A number within bounds, which may have a fraction.
+    Decimal(f64, f64),
     /// A duration of at least zero.
     Duration,
     /// A duration that may lie in the past.
@@ -106,8 +108,10 @@ pub enum Type {
     Percent(f64),
     /// A set of CPUs.
     Cpus,
-    /// A file of the study.
+    /// A file of the study that holds text.
     File,
+    /// A file of the study, whatever it holds.
+    Content,
     /// A directory of the study.
     Directory,
     /// A value of a factor: a whole number, a word, a rate, or a percentage of `of=`.
@@ -148,13 +152,14 @@ impl Type {
                 (least, i64::MAX) => format!("a whole number of at least {least}"),
                 (least, most) => format!("a whole number from {least} to {most}"),
             },
+            Self::Decimal(least, most) => format!("a number from {least} to {most}"),
             Self::Duration => "a duration such as \"20s\"".to_owned(),
             Self::SignedDuration => "a duration such as \"1h\" or \"-1h\"".to_owned(),
             Self::Rate => "a rate such as \"500/s\", or \"${factor}\"".to_owned(),
             Self::Bytes => "a size such as \"1GiB\"".to_owned(),
             Self::Percent(_) => "a share such as \"5%\"".to_owned(),
             Self::Cpus => "a CPU set such as \"0-3\"".to_owned(),
-            Self::File => "the path of a file".to_owned(),
+            Self::File | Self::Content => "the path of a file".to_owned(),
             Self::Directory => "the path of a directory".to_owned(),
             Self::Level => "a whole number, a word, a rate such as \"500/s\" or a share such as \"30%\"".to_owned(),
             Self::Condition => "a condition such as \"corrected.p99 < 10ms\"".to_owned(),

@@ -334,6 +334,37 @@ pub(super) const PARAMETERS: &[Variant] = &[
         rest: None,
     },
     Variant {
+        name: "zipf",
+        doc: "An integer from `from` to `to`; the k-th of them with a probability ∝ k^−exponent: a few are asked for often, \
+              most rarely.",
+        settings: &[
+            setting("from", Type::Integer(i64::MIN, i64::MAX), "1", "The most frequent value.").required(),
+            setting("to", Type::Integer(i64::MIN, i64::MAX), "1_000_000", "The least frequent value.").required(),
+            setting("exponent", Type::Decimal(0.0, 10.0), "1.1", "How uneven: 0 is uniform.").default("1"),
+        ],
+        rest: None,
+    },
+    Variant {
+        name: "csv",
+        doc: "A column of a CSV file whose first line names the columns. Parameters of one stream that read the same file take \
+              the same row in one request.",
+        settings: &[
+            setting("file", Type::File, "\"data/users.csv\"", "The file.").required(),
+            setting("column", Type::Text, "name", "The column.").required(),
+            setting(
+                "order",
+                Type::Word(&[
+                    word("random", "Each row as likely."),
+                    word("listed", "One after the other; back to the first after the last."),
+                ]),
+                "listed",
+                "How rows are taken.",
+            )
+            .default("random"),
+        ],
+        rest: None,
+    },
+    Variant {
         name: "sequence",
         doc: "Integers from `from` on, one after the other; back to `from` after `to`.",
         settings: &[

@@ -26,7 +26,14 @@ pub static STREAM: NodeSpec = NodeSpec {
     arguments: &[argument("name", Type::Name, "Name, in the report.")],
     settings: &[
         setting("share", Type::Percent(1.0), "\"50%\"", "Share of the workload's requests.").default("100%"),
+        setting(
+            "rate",
+            Type::Rate,
+            "\"500/s\"",
+            "Requests per second of this stream alone, instead of a share. Open loop only, and for all streams or none.",
+        ),
         BEARER,
+        ENCODING,
     ],
     children: &[
         &VARY,
@@ -62,7 +69,7 @@ static CASE: NodeSpec = NodeSpec {
     example: "case \"no token\" { GET \"/events/1\"; expect 401 }",
     count: Count::Some,
     arguments: &[argument("name", Type::Text, "What is tried, for people.")],
-    settings: &[BEARER],
+    settings: &[BEARER, ENCODING],
     children: &[
         METHODS[0],
         METHODS[1],
@@ -86,6 +93,13 @@ const BEARER: Setting = setting(
     Type::Reference(Kind::Token),
     "reader",
     "The token that is sent as `Authorization: Bearer …`; none where it is left out.",
+);
+
+const ENCODING: Setting = setting(
+    "accept-encoding",
+    Type::Word(&[word("gzip", "`Accept-Encoding: gzip` is sent, and bodies are decoded before they are checked.")]),
+    "gzip",
+    "How answers may be compressed; where it is left out, nothing is asked for.",
 );
 
 const fn method(name: &'static str, example: &'static str) -> NodeSpec {
@@ -146,10 +160,18 @@ static JSON: NodeSpec = NodeSpec {
 
 static BODY: NodeSpec = NodeSpec {
     name: "body",
-    doc: "A body of any type.",
+    doc: "A body of any type: a text, which may hold variables, or the content of a file, which is sent as it is.",
     example: "body \"a=1\" content-type=\"application/x-www-form-urlencoded\"",
-    arguments: &[argument("text", Type::Template, "The body.")],
-    settings: &[setting("content-type", Type::Text, "\"text/plain\"", "Its `Content-Type`.").default("text/plain")],
+    arguments: &[optional("text", Type::Template, "The body.")],
+    settings: &[
+        setting("file", Type::Content, "\"bodies/upload.bin\"", "The file that is the body, instead of a text."),
+        setting(
+            "content-type",
+            Type::Text,
+            "\"text/plain\"",
+            "Its `Content-Type`; `text/plain` for a text, `application/octet-stream` for a file.",
+        ),
+    ],
     ..NODE
 };
 

@@ -60,6 +60,13 @@ pub enum Value {
         /// Its text.
         text: Arc<str>,
     },
+    /// A file of the study, with its bytes.
+    Content {
+        /// Its name among the sources.
+        id: SourceId,
+        /// Its bytes.
+        bytes: Arc<[u8]>,
+    },
     /// A directory of the study.
     Directory(Directory),
 }

@@ -41,8 +41,11 @@ pub(crate) async fn drive(
     for stream in &mut job.workload.streams {
         stream.expect = Expect { status: vec![200], ..Expect::default() };
         stream.creates_row_in = None;
+        // The probe has one rate, `target`, in which the streams have their shares.
+        stream.rate = None;
     }
     job.rate = Some(target);
+    job.course = Vec::new();
     job.warm_up_ns = nanos(WARM_UP);
     job.window_ns = nanos(window(load));
     let driven = async {

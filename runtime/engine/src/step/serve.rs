@@ -163,8 +163,10 @@ pub(crate) fn job(
         tokens: run.minted.tokens().clone(),
         variables: run.variables(levels, None),
         connections: load.connections,
+        keep_alive: load.keep_alive,
         rate,
-        arrivals: load::wire::Arrivals::default(),
+        course: load.course.clone(),
+        arrivals: load.arrivals,
         warm_up_ns: load.warm_up_ns,
         window_ns: load.window_ns,
         timeout_ns: load.timeout_ns,
@@ -317,6 +319,7 @@ pub(crate) fn ready_request(ready: &Ready) -> Request {
         bearer: None,
         body: None,
         content_type: None,
+        accept_gzip: false,
     }
 }
 

@@ -9,10 +9,10 @@ use journal::{
 };
 use judge::{Evidence, Figure, Judgement, Outcome, judge};
 use plan::{
-    Agreement, Axis, Candidate, Cell, CellDatabase, Choice, Condition, ContentHash, ContractCase, Database, Estimate,
-    Estimator, Expect, Gate, Level, LoadProcedure, Machine, Metric, MetricRef, Order, PLAN_VERSION, PgbenchProcedure,
-    Phase, Plan, Procedure, Rate, Ready, Repeat, ReportItem, ReportPlan, Request, SqlFile, StartProcedure, Stream,
-    Text, Workload,
+    Agreement, Arrivals, Axis, Candidate, Cell, CellDatabase, Choice, Condition, ContentHash, ContractCase, Database,
+    Estimate, Estimator, Expect, Gate, Level, LoadProcedure, Machine, Metric, MetricRef, Order, PLAN_VERSION,
+    PgbenchProcedure, Phase, Plan, Procedure, Rate, Ready, Repeat, ReportItem, ReportPlan, Request, SqlFile,
+    StartProcedure, Stream, Text, Workload,
 };
 
 pub const WINDOW_NS: u64 = 20_000_000_000;
@@ -32,6 +32,7 @@ fn request(method: &str) -> Request {
         bearer: None,
         body: None,
         content_type: None,
+        accept_gzip: false,
     }
 }
 
@@ -39,6 +40,7 @@ fn stream(name: &str, creates: Option<&str>) -> Stream {
     Stream {
         name: name.to_owned(),
         share: 0.5,
+        rate: None,
         request: request(if creates.is_some() { "POST" } else { "GET" }),
         parameters: Vec::new(),
         expect: Expect::default(),
@@ -87,6 +89,9 @@ pub fn phase(name: &str, axes: Vec<Axis>, rate: Option<Rate>, valid: u32, at_mos
         procedure: Procedure::Load(LoadProcedure {
             workload: "mixed".to_owned(),
             rate,
+            course: Vec::new(),
+            arrivals: Arrivals::default(),
+            keep_alive: true,
             connections: CONNECTIONS,
             window_ns: WINDOW_NS,
             warm_up_ns: 0,

@@ -75,18 +75,18 @@ impl Worker<'_> {
             self.arrive(now);
             self.next.filter(|slot| self.start + slot.after_ns <= now).map(|slot| {
                 self.next_slot();
-                (slot.turn, self.start + slot.after_ns, now)
+                (slot.lane, self.start + slot.after_ns, now)
             })
         } else {
             (began < self.window.end && self.left > 0).then(|| {
                 let number = self.numbered;
                 self.numbered += 1;
                 self.left -= 1;
-                (number, 0, began)
+                (self.program.turns.at(number), 0, began)
             })
         };
-        let Some((number, due, sent)) = request else { return };
-        let lane = usize::from(self.program.turns.at(number));
+        let Some((lane, due, sent)) = request else { return };
+        let lane = usize::from(lane);
         self.ordinals[lane] += u64::from(self.program.threads);
         self.issued += 1;
         self.ended += 1;

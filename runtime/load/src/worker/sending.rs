@@ -18,7 +18,7 @@ impl Worker<'_> {
             let number = self.numbered;
             self.numbered += 1;
             self.left -= 1;
-            self.issue(index, number, None);
+            self.issue(index, self.program.turns.at(number), None);
         }
     }
 
@@ -33,7 +33,7 @@ impl Worker<'_> {
             }
             let Some(index) = self.free.pop_front() else { break };
             self.next_slot();
-            self.issue(index, slot.turn, Some(due));
+            self.issue(index, slot.lane, Some(due));
             now = self.last;
             self.arrive(now);
         }
@@ -44,7 +44,7 @@ impl Worker<'_> {
     pub(super) fn arrive(&mut self, now: u64) {
         let before = self.backlog;
         while let Some(slot) = self.next_arrival.filter(|slot| self.start + slot.after_ns <= now) {
-            self.tallies[usize::from(self.program.turns.at(slot.turn))].due(&self.window, self.start + slot.after_ns);
+            self.tallies[usize::from(slot.lane)].due(&self.window, self.start + slot.after_ns);
             self.backlog += 1;
             let following = self.arriving.as_mut().and_then(Iterator::next);
             self.next_arrival = self.slot_of(following);
@@ -62,9 +62,8 @@ impl Worker<'_> {
 
     /// Sends a request on an idle connection.
     #[inline]
-    pub(super) fn issue(&mut self, index: u32, turn: u64, due: Option<u64>) {
+    pub(super) fn issue(&mut self, index: u32, lane_index: u16, due: Option<u64>) {
         let program = self.program;
-        let lane_index = program.turns.at(turn);
         let lane = &program.lanes[usize::from(lane_index)];
         let ordinal = self.ordinals[usize::from(lane_index)];
         let bytes = match lane.template.constant() {

@@ -27,7 +27,15 @@ pub fn text(pieces: &[&str]) -> Text {
 }
 
 pub fn request(method: &str, path: Text) -> Request {
-    Request { method: method.into(), path, headers: Vec::new(), bearer: None, body: None, content_type: None }
+    Request {
+        method: method.into(),
+        path,
+        headers: Vec::new(),
+        bearer: None,
+        body: None,
+        content_type: None,
+        accept_gzip: false,
+    }
 }
 
 pub fn status(status: u16) -> Expect {
@@ -43,7 +51,7 @@ pub fn json_equals(status: u16, path: &str, value: Text) -> Expect {
 }
 
 pub fn stream(name: &str, share: f64, request: Request, expect: Expect) -> Stream {
-    Stream { name: name.into(), share, request, parameters: Vec::new(), expect, creates_row_in: None }
+    Stream { name: name.into(), share, rate: None, request, parameters: Vec::new(), expect, creates_row_in: None }
 }
 
 /// Reads of one row by id, each answer's id compared.
@@ -67,8 +75,10 @@ pub fn job(target: SocketAddr, streams: Vec<Stream>) -> Job {
         tokens: BTreeMap::new(),
         variables: BTreeMap::new(),
         connections: 16,
+        keep_alive: true,
         rate: None,
-        arrivals: Arrivals::Uniform,
+        course: Vec::new(),
+        arrivals: Arrivals::Constant,
         warm_up_ns: 50 * MS,
         window_ns: 300 * MS,
         timeout_ns: 2_000 * MS,

@@ -3,10 +3,10 @@
 use plan::phase::{Chosen, Comparison};
 use plan::report::ReportItem;
 use plan::{
-    Agreement, Axis, Candidate, Cell, CellDatabase, Choice, Condition, ContentHash, ContractCase, CpuSet, Database,
-    Estimate, Estimator, Expect, Gate, Image, ImageSource, Level, Limit, LoadProcedure, Machine, Metric, MetricRef,
-    Order, PLAN_VERSION, PgbenchProcedure, Phase, Plan, Probe, Procedure, Rate, Ready, Repeat, ReportPlan, Request,
-    Slot, SqlFile, Step, StepId, StepKind, Stream, Table, Text, Workload,
+    Agreement, Arrivals, Axis, Candidate, Cell, CellDatabase, Choice, Condition, ContentHash, ContractCase, CpuSet,
+    Database, Estimate, Estimator, Expect, Gate, Image, ImageSource, Level, Limit, LoadProcedure, Machine, Metric,
+    MetricRef, Order, PLAN_VERSION, PgbenchProcedure, Phase, Plan, Probe, Procedure, Rate, Ready, Repeat, ReportPlan,
+    Request, Slot, SqlFile, Step, StepId, StepKind, Stream, Table, Text, Workload,
 };
 
 /// What differs between the plans.
@@ -209,6 +209,7 @@ fn request(method: &str, path: &str) -> Request {
         bearer: None,
         body: None,
         content_type: None,
+        accept_gzip: false,
     }
 }
 
@@ -225,6 +226,7 @@ fn stream(name: &str) -> Stream {
     Stream {
         name: name.to_owned(),
         share: 0.5,
+        rate: None,
         request: if name == "read" { request("GET", "/events/1") } else { request("POST", "/events") },
         parameters: Vec::new(),
         expect: Expect { status: vec![200, 201], ..Expect::default() },
@@ -304,6 +306,9 @@ fn phases(shape: &Shape) -> Vec<Phase> {
     let closed = Procedure::Load(LoadProcedure {
         workload: "mixed".to_owned(),
         rate: None,
+        course: Vec::new(),
+        arrivals: Arrivals::default(),
+        keep_alive: true,
         connections: 64,
         window_ns: shape.window_s * second,
         warm_up_ns: if shape.window_s > 5 { 10 * second } else { second },
@@ -386,6 +391,9 @@ fn phases(shape: &Shape) -> Vec<Phase> {
             procedure: Procedure::Load(LoadProcedure {
                 workload: "mixed".to_owned(),
                 rate: Some(Rate::Factor("rate".to_owned())),
+                course: Vec::new(),
+                arrivals: Arrivals::default(),
+                keep_alive: true,
                 connections: 256,
                 window_ns: shape.window_s * second,
                 warm_up_ns: second,
