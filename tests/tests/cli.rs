@@ -30,8 +30,8 @@ fn a_study_with_mistakes_is_refused_before_anything_runs() {
         let place = Place::new(&format!("bad-{name}"));
         place.write("bin/faulty", "");
         place.write("study.kdl", &text);
-        for verb in ["check", "run"] {
-            let ended = run(place.path(), &[verb, "study.kdl"]).expect_code(&[10]);
+        for words in [&["check", "study.kdl", "--on", "here"][..], &["run", "study.kdl"]] {
+            let ended = run(place.path(), words).expect_code(&[10]);
             let printed = format!("{}{}", ended.out, ended.err);
             for word in wanted {
                 assert!(printed.contains(word), "{name}: `{word}` is not in\n{printed}");
@@ -68,6 +68,40 @@ fn imports_stay_inside_the_study() {
     let ended = run(&place.path().join("inside"), &["check", "study.kdl", "--format", "concise"]).expect_code(&[10]);
     let imports: Vec<&str> = ended.out.lines().filter(|line| line.contains("E02")).collect();
     assert_eq!(imports.len(), 3, "{}", ended.out);
+}
+
+#[test]
+fn a_study_is_checked_against_a_host_that_a_file_describes() {
+    let place = Place::new("hosts").with_faulty();
+    place.write("study.kdl", &study());
+    // Without a host the study alone is checked; a host without its CPUs is named with what it has.
+    run(place.path(), &["check", "study.kdl"]).expect_code(&[0]);
+    place.write("one-core.json", r#"{ "cpus": "0", "listening": [{ "port": 18080, "holder": "nginx (pid 812)" }] }"#);
+    let ended = run(place.path(), &["check", "study.kdl", "--on", "one-core.json"]).expect_code(&[10]);
+    for wanted in ["host `one-core`", "1 CPU (0)", "port 18080", "nginx (pid 812)"] {
+        assert!(ended.out.contains(wanted), "`{wanted}` is not in\n{}", ended.out);
+    }
+    // What this machine says of itself can be read again.
+    let described = run(place.path(), &["doctor", "--describe"]).expect_code(&[0]);
+    place.write("here.json", &described.out);
+    let ended = run(place.path(), &["check", "study.kdl", "--on", "here.json"]);
+    assert!([0, 10].contains(&ended.code), "{}: {}", ended.code, ended.err);
+    for (text, wanted) in [("{ \"cpus\": \"0-\" }", "0-"), ("{ \"cpu\": \"0\" }", "cpu"), ("{}", "without CPUs")] {
+        place.write("wrong.json", text);
+        let ended = run(place.path(), &["check", "study.kdl", "--on", "wrong.json"]).expect_code(&[2]);
+        assert!(ended.err.contains(wanted) && ended.err.contains("exp doctor --describe"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn the_command_line_says_what_lints_weigh() {
+    let place = Place::new("levels").with_faulty();
+    let single = with(&study(), "report {", "define phase unused { repeat 5 }\nreport {");
+    place.write("study.kdl", &single);
+    run(place.path(), &["check", "study.kdl"]).expect_code(&[0]);
+    run(place.path(), &["check", "study.kdl", "--deny", "all"]).expect_code(&[10]);
+    let ended = run(place.path(), &["check", "study.kdl", "--deny", "fixed-ordr"]).expect_code(&[2]);
+    assert!(ended.err.contains("did you mean `fixed-order`"), "{}", ended.err);
 }
 
 #[test]

@@ -191,6 +191,20 @@ codes! {
         "The tool that is to send the load (`load with=`) can't send it, or can't account for what a gate or condition needs."
         bad r#"phase sweep like=saturation { over candidate cores; load with=vegeta }"#
         good r#"phase sweep like=saturation { over candidate cores; load with=exp }"#
+    DISK_EXCEEDED "E0530" "disk-exceeded" Error
+        "The database's template, its clone and their WAL need more room than any disk of the host has. Rows are counted at 150 bytes, indexes included; a warning where only the WAL might not fit."
+        bad "database events { image \"postgres:17\"; template { sql \"sql/schema.sql\"; holds table=events rows=900_000_000 }; each cell { clone } }"
+        good "database events { image \"postgres:17\"; template { sql \"sql/schema.sql\"; holds table=events rows=1_000_000 }; each cell { clone } }"
+    FILES_EXCEEDED "E0531" "files-exceeded" Error
+        "A candidate gets more connections than its `open-files` allow. What the host allows is the lint `generator-fails-first`'s matter."
+        bad r#"candidate app { image "app:1"; listen 8080; open-files 64; ready GET="/" }
+phase sweep like=saturation { over candidate cores; load { connections 256 } }"#
+        good r#"candidate app { image "app:1"; listen 8080; open-files 1024; ready GET="/" }
+phase sweep like=saturation { over candidate cores; load { connections 256 } }"#
+    PORT_IS_EPHEMERAL "W0532" "port-is-ephemeral" Warning
+        "A server's port lies in the range from which the kernel takes ports for outgoing connections: one of them may hold it just when the server starts."
+        bad r#"candidate app { image "app:1"; listen 40000; ready GET="/" }"#
+        good r#"candidate app { image "app:1"; listen 8080; ready GET="/" }"#
 
     CYCLE "E0601" "cycle" Error
         "Phases (or definitions) read each other in a circle, so none of them can be the first."

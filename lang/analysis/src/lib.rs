@@ -34,7 +34,8 @@ use plan::{Limit, Plan};
 use syntax::{Diagnostic, Severity, SourceId, Sources};
 
 pub use codes::explain;
-pub use host::{Host, Listening};
+pub use host::{CoreKind, FileSystem, Host, Listening};
+pub use lint::Level;
 pub use resolve::{Item, Study};
 
 use problems::Problems;
@@ -50,6 +51,8 @@ pub struct Options {
     pub host: Option<Host>,
     /// The environment, of which only what the study declares with `input` is looked at.
     pub environment: BTreeMap<String, String>,
+    /// Levels of lints that the command line gives: a lint's name (or `all`) and the level.
+    pub levels: Vec<(String, Level)>,
 }
 
 /// Everything that is known of a study.
@@ -84,16 +87,20 @@ pub fn analyse(sources: &dyn Sources, id: &SourceId, options: &Options) -> Analy
     if let Some(chosen) = &chosen {
         check::machine::check_database(&study, chosen, &mut problems);
     }
-    if let Some(host) = host {
-        check::machine::check_host(&study, host, &mut problems);
-    }
     let mut lowered = lower::lower(&study, chosen.as_ref(), &mut problems);
     lower::environment(&mut lowered.plan, inputs);
+    check::feasible::check_study(&study, &lowered.plan, &mut problems);
+    if let Some(host) = host {
+        check::feasible::check_host(&study, &lowered.plan, host, &mut problems);
+    }
     lowered.plan.limits.extend(sharing(&lowered.plan));
     lowered.plan.limits.extend(unchecked(&lowered.plan));
     check::transport::check(&study, &lowered.plan, &mut problems);
     let look = lint::Look { study: &study, plan: &lowered.plan, host, has_errors: problems.has_errors() };
-    let limits = lint::run(&look, &mut problems);
+    let limits = lint::run(&look, &options.levels, &mut problems);
+    if lint::denies_all(&options.levels) {
+        problems.deny_warnings(|diagnostic| !lint::is_lint(diagnostic.name));
+    }
     let mut plan = lowered.plan;
     plan.limits.extend(limits);
     // Without a machine there is nothing to run on, whether or not that has a diagnostic of its own.

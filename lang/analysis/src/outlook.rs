@@ -14,6 +14,57 @@ pub const TEMPLATE_S: f64 = 12.0;
 /// See [`TEMPLATE_S`].
 pub const CONTRACT_S: f64 = 4.0;
 
+/// Bytes of a row of the template, its share of the indexes included. Measured: a million rows of the capacity study's table
+/// take 150 MB. What a study's own rows take is not known before they are there.
+pub const ROW_BYTES: u64 = 150;
+/// PostgreSQL's own default of `max_wal_size`.
+const DEFAULT_WAL_BYTES: u64 = 1 << 30;
+
+/// What the databases of a plan need on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskOutlook {
+    /// Rows of the template.
+    pub rows: u64,
+    /// The template; a clone is as large. At most one clone lies beside it.
+    pub template_bytes: u64,
+    /// Write-ahead log, at most (`max_wal_size`).
+    pub wal_bytes: u64,
+}
+
+/// Estimates what the plan needs on the disk. `None` without a database.
+pub fn disk(plan: &Plan) -> Option<DiskOutlook> {
+    let database = plan.database.as_ref()?;
+    let rows: u64 = database.holds.iter().fold(0, |sum, table| sum.saturating_add(table.rows));
+    let written = database.settings.iter().find(|(name, _)| name == "max_wal_size");
+    Some(DiskOutlook {
+        rows,
+        // Halved, so that twice as much can still be counted.
+        template_bytes: rows.saturating_mul(ROW_BYTES).min(u64::MAX / 4),
+        wal_bytes: written
+            .map_or(Some(DEFAULT_WAL_BYTES), |(_, size)| server_bytes(size, 1 << 20))
+            .unwrap_or(DEFAULT_WAL_BYTES)
+            .min(u64::MAX / 4),
+    })
+}
+
+/// Bytes of a setting of PostgreSQL, such as `4GB`, `512 MB`; a number alone counts `unit`s.
+/// Source: PostgreSQL's documentation, "Setting Parameters": kB, MB, GB and TB are powers of 1024.
+pub fn server_bytes(text: &str, unit: u64) -> Option<u64> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..end].parse().ok()?;
+    let unit = match text[end..].trim() {
+        "" => unit,
+        "B" => 1,
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
 /// What a phase will cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseOutlook {
@@ -100,5 +151,25 @@ pub fn outlook(plan: &Plan) -> Outlook {
         memory_bytes: candidate_memory.saturating_add(database_memory),
         rows: plan.database.iter().flat_map(|database| &database.holds).map(|table| table.rows).sum(),
         phases,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::server_bytes;
+
+    #[test]
+    fn sizes_are_read_as_postgresql_reads_them() {
+        for (text, expected) in [
+            ("4GB", Some(4 << 30)),
+            ("512 MB", Some(512 << 20)),
+            ("128", Some(128 << 13)),
+            ("8kB", Some(8 << 10)),
+            ("1GiB", None),
+            ("", None),
+            ("99999999999999TB", None),
+        ] {
+            assert_eq!(server_bytes(text, 8_192), expected, "{text}");
+        }
     }
 }

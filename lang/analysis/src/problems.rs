@@ -23,6 +23,14 @@ impl Problems {
         self.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
+    /// Makes errors of those warnings that `which` accepts.
+    pub fn deny_warnings(&mut self, which: impl Fn(&Diagnostic) -> bool) {
+        let warnings = self.found.iter_mut().filter(|diagnostic| diagnostic.severity == Severity::Warning);
+        for diagnostic in warnings.filter(|diagnostic| which(diagnostic)) {
+            diagnostic.severity = Severity::Error;
+        }
+    }
+
     /// How many there are: a part of the analysis compares it before and after, to know whether it told anything.
     pub fn count(&self) -> usize {
         self.found.len()

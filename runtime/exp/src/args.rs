@@ -59,6 +59,20 @@ pub struct Selection {
     pub profile: Option<String>,
 }
 
+/// What lints weigh. A lint's own name counts more than `all`; of several levels for one lint the strictest counts.
+#[derive(Debug, Args, Default)]
+pub struct LevelArguments {
+    /// Makes what this lint says an error; `all`: every warning. May be repeated.
+    #[arg(long, value_name = "LINT")]
+    pub deny: Vec<String>,
+    /// Makes what this lint says a warning; `all`: what every lint says. May be repeated.
+    #[arg(long, value_name = "LINT")]
+    pub warn: Vec<String>,
+    /// Says nothing of what this lint finds; `all`: of what any lint finds. May be repeated.
+    #[arg(long, value_name = "LINT")]
+    pub allow: Vec<String>,
+}
+
 #[derive(Debug, Args)]
 pub struct Check {
     /// Study files.
@@ -66,6 +80,12 @@ pub struct Check {
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub selection: Selection,
+    /// The host that the study is to run on: `here`, or a file that `exp doctor --describe` wrote there. Without it every
+    /// machine of the study is checked, and no host.
+    #[arg(long, value_name = "HOST")]
+    pub on: Option<String>,
+    #[command(flatten)]
+    pub levels: LevelArguments,
     /// How problems are printed.
     #[arg(long, value_enum, default_value_t = DiagnosticFormat::Human)]
     pub format: DiagnosticFormat,
@@ -124,6 +144,9 @@ pub struct PlanArguments {
     pub file: PathBuf,
     #[command(flatten)]
     pub selection: Selection,
+    /// The host that the study is to run on: `here`, or a file that `exp doctor --describe` wrote there.
+    #[arg(long, value_name = "HOST", default_value = "here")]
+    pub on: String,
     /// How the plan is printed.
     #[arg(long, value_enum, default_value_t = PlanFormat::Text)]
     pub format: PlanFormat,
@@ -197,6 +220,9 @@ pub struct Doctor {
     /// A study, to say which of its candidates can be measured here.
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Prints what this host has as JSON, for `exp check --on` on another one.
+    #[arg(long, conflicts_with = "file")]
+    pub describe: bool,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use analysis::{Host, Listening};
+use analysis::{CoreKind, FileSystem, Host, Listening};
 use journal::Environment;
 use plan::CpuSet;
 
@@ -32,14 +32,91 @@ pub fn read(with_listeners: bool) -> Host {
         }
     }
     Host {
+        name: String::new(),
+        kinds: kinds(&online),
         cpus: online,
         siblings: smt.into_iter().collect(),
         nodes: nodes.into_iter().collect(),
         memory_bytes: memory_bytes(),
+        disks: disks(),
         open_files: open_files(),
         ephemeral_ports: ephemeral_ports(),
         listening: if with_listeners { listening() } else { Vec::new() },
     }
+}
+
+/// The host that a file describes, as `exp doctor --describe` writes it.
+///
+/// # Errors
+/// A sentence, when the file can't be read or describes no host.
+pub fn described(path: &Path) -> Result<Host, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{} can't be read: {error}", path.display()))?;
+    let mut host: Host =
+        serde_json::from_str(&text).map_err(|error| format!("{} describes no host: {error}", path.display()))?;
+    if host.cpus.is_empty() {
+        return Err(format!("{} describes a host without CPUs", path.display()));
+    }
+    if host.name.is_empty() {
+        host.name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    }
+    Ok(host)
+}
+
+/// This host as JSON, to be carried to where studies are written.
+///
+/// # Errors
+/// When it can't be written as JSON.
+pub fn describe() -> Result<String, serde_json::Error> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
+    let host = Host { name, ..read(true) };
+    serde_json::to_string_pretty(&host).map(|text| text + "\n")
+}
+
+/// Kinds of cores: what the kernel counts apart on hybrid x86, and by their capacity elsewhere. Empty where all are alike.
+fn kinds(online: &CpuSet) -> Vec<CoreKind> {
+    let hybrid: Vec<CoreKind> =
+        [("performance", "cpu_core"), ("efficiency", "cpu_atom"), ("low power", "cpu_lowpower")]
+            .into_iter()
+            .filter_map(|(name, device)| {
+                let cpus = cpu_list(&format!("/sys/devices/{device}/cpus"))?.shared_with(online);
+                (!cpus.is_empty()).then(|| CoreKind { name: name.to_owned(), cpus })
+            })
+            .collect();
+    if hybrid.len() > 1 {
+        return hybrid;
+    }
+    let mut capacities: Vec<(u64, Vec<u32>)> = Vec::new();
+    for &cpu in online.cpus() {
+        let read = fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/cpu_capacity")).ok();
+        let Some(capacity) = read.and_then(|text| text.trim().parse().ok()) else { return Vec::new() };
+        match capacities.iter_mut().find(|(known, _)| *known == capacity) {
+            Some((_, cpus)) => cpus.push(cpu),
+            None => capacities.push((capacity, vec![cpu])),
+        }
+    }
+    if capacities.len() < 2 {
+        return Vec::new();
+    }
+    capacities.sort_by_key(|(capacity, _)| std::cmp::Reverse(*capacity));
+    capacities
+        .into_iter()
+        .map(|(capacity, cpus)| CoreKind { name: format!("capacity {capacity}"), cpus: CpuSet::new(cpus) })
+        .collect()
+}
+
+/// Where containers and the databases of processes lie, each file system once.
+fn disks() -> Vec<FileSystem> {
+    let mut seen = BTreeSet::new();
+    let docker = Path::new("/var/lib/docker").to_owned();
+    [docker, engine::postgres::default_scratch()]
+        .into_iter()
+        .filter_map(|path| {
+            let device = std::os::unix::fs::MetadataExt::dev(&fs::metadata(&path).ok()?);
+            let room = rustix::fs::statvfs(&path).ok()?;
+            let free_bytes = room.f_bavail.saturating_mul(room.f_frsize);
+            seen.insert(device).then(|| FileSystem { path: path.display().to_string(), free_bytes })
+        })
+        .collect()
 }
 
 /// Ports that somebody listens on, with the holder.

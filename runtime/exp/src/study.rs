@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use analysis::{Analysed, Options};
+use analysis::{Analysed, Host, Level, Options};
 use plan::Plan;
 use syntax::{SourceId, Sources};
 
@@ -12,6 +12,41 @@ use crate::diagnostics::{self, Texts};
 use crate::exit::Exit;
 use crate::sources::DiskSources;
 use crate::terminal::{self, Colours};
+
+/// What a study is checked against.
+#[derive(Debug, Clone, Default)]
+pub struct Against {
+    /// The host that it is to run on, if one is known.
+    pub host: Option<Host>,
+    /// Levels of lints, by the command line.
+    pub levels: Vec<(String, Level)>,
+}
+
+impl Against {
+    /// This host. `to_run`: ports in use are looked up too.
+    pub fn here(to_run: bool) -> Self {
+        Self { host: Some(crate::host::read(to_run)), levels: Vec::new() }
+    }
+
+    /// The host of `--on`: this one, or the one that a file describes.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`], after the reason was printed, when there is no such description.
+    pub fn on(host: &str, colours: Colours) -> Result<Self, Exit> {
+        if host == HERE {
+            return Ok(Self::here(true));
+        }
+        let host = crate::host::described(Path::new(host)).map_err(|why| {
+            let next = "write one on that host with `exp doctor --describe > HOST.json`, or write `--on here`";
+            terminal::error(&why, "", next, colours);
+            Exit::Usage
+        })?;
+        Ok(Self { host: Some(host), levels: Vec::new() })
+    }
+}
+
+/// `--on here`.
+const HERE: &str = "here";
 
 /// A study that was read and analysed.
 pub struct Study {
@@ -24,13 +59,13 @@ pub struct Study {
 }
 
 impl Study {
-    /// Reads and analyses the study at `file`, for this host. `to_run`: ports in use are looked up too.
+    /// Reads and analyses the study at `file`.
     ///
     /// # Errors
     /// The exit, after the reason was printed, when the file can't be read.
-    pub fn open(file: &Path, selection: &Selection, to_run: bool, colours: Colours) -> Result<Self, Exit> {
+    pub fn open(file: &Path, selection: &Selection, against: &Against, colours: Colours) -> Result<Self, Exit> {
         let (sources, id) = Self::read(file, colours)?;
-        let analysed = analysis::analyse(&sources, &id, &Self::options(selection, to_run));
+        let analysed = analysis::analyse(&sources, &id, &Self::options(selection, against));
         Ok(Self { sources, id, analysed })
     }
 
@@ -49,13 +84,32 @@ impl Study {
         })
     }
 
-    /// What the command line chose, and this host. `to_run`: ports in use are looked up too.
-    pub fn options(selection: &Selection, to_run: bool) -> Options {
+    /// What the command line chose.
+    pub fn options(selection: &Selection, against: &Against) -> Options {
         Options {
             machine: selection.machine.clone(),
             profile: selection.profile.clone(),
-            host: Some(crate::host::read(to_run)),
+            host: against.host.clone(),
+            levels: against.levels.clone(),
             environment: crate::variables::environment(),
+        }
+    }
+
+    /// Adds what is wrong on the study's other machines, where neither a host nor a machine was given: then it has to hold
+    /// on each of them.
+    pub fn on_every_machine(&mut self, selection: &Selection, against: &Against) {
+        if selection.machine.is_some() || against.host.is_some() {
+            return;
+        }
+        let machines: Vec<String> = self.analysed.study.names("machine").map(str::to_owned).collect();
+        for machine in machines.into_iter().skip(1) {
+            let options = Options { machine: Some(machine), ..Self::options(selection, against) };
+            let other = analysis::analyse(&self.sources, &self.id, &options);
+            for diagnostic in other.diagnostics {
+                if !self.analysed.diagnostics.contains(&diagnostic) {
+                    self.analysed.diagnostics.push(diagnostic);
+                }
+            }
         }
     }
 

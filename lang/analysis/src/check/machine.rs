@@ -1,4 +1,4 @@
-//! Which machine of the study is used, and whether this host can give what the study needs.
+//! Which machine of the study is used, and whether the host has its CPUs. What else the host must have: `feasible`.
 
 use plan::{CpuSet, Machine};
 use syntax::Location;
@@ -9,7 +9,6 @@ use crate::names;
 use crate::problems::{Problems, problem};
 use crate::resolve::{Item, Study};
 use crate::value::Value;
-use crate::value::units::as_bytes;
 
 /// The machine that was chosen and where it stands.
 pub struct Chosen<'a> {
@@ -70,7 +69,7 @@ pub fn choose<'a>(
             if !missing.is_empty() {
                 let place = item.child("cpus").map_or(&item.name_at, |cpus| &cpus.at);
                 let message =
-                    format!("machine `{name}` needs CPU {missing}, and this host has only {} online", host.cpus);
+                    format!("machine `{name}` needs CPU {missing}, and {} has only {}", host.called(), host.topology());
                 problems.push(
                     problem(&codes::CPUS_MISSING, place, message)
                         .help(format!("the study's machines: {}", listing(&all, Some(host)))),
@@ -103,9 +102,9 @@ pub fn choose<'a>(
         _ => None,
     };
     if let Some((mut chosen, why)) = pick {
-        chosen.machine.chosen = format!("{why} this host's CPUs {}", host.cpus);
+        chosen.machine.chosen = format!("{why} the CPUs {} of {}", host.cpus, host.called());
         if why.ends_with("sharing CPUs") {
-            chosen.machine.chosen = format!("{why}; this host has CPUs {}", host.cpus);
+            chosen.machine.chosen = format!("{why}; {} has CPUs {}", host.called(), host.cpus);
         }
         return Some(chosen);
     }
@@ -114,9 +113,9 @@ pub fn choose<'a>(
         return None;
     }
     let message = if fits == 0 {
-        format!("no machine of the study fits this host, which has CPUs {}", host.cpus)
+        format!("no machine of the study fits {}, which has {}", host.called(), host.topology())
     } else {
-        format!("{fits} machines of the study fit this host, which has CPUs {}", host.cpus)
+        format!("{fits} machines of the study fit {}, which has {}", host.called(), host.topology())
     };
     let help = if fits == 0 {
         format!("the study's machines: {}; add one that fits", listing(&all, Some(host)))
@@ -128,7 +127,7 @@ pub fn choose<'a>(
     None
 }
 
-/// Machines, their CPUs, and what this host lacks of them.
+/// Machines, their CPUs, and what the host lacks of them.
 fn listing(all: &[&Item], host: Option<&Host>) -> String {
     if all.is_empty() {
         return "none".to_owned();
@@ -136,48 +135,14 @@ fn listing(all: &[&Item], host: Option<&Host>) -> String {
     all.iter()
         .map(|item| {
             let machine = machine(item, String::new());
-            let lacks = host.map(|host| machine.all().missing_from(&host.cpus)).filter(|missing| !missing.is_empty());
-            let lacks = lacks.map_or_else(String::new, |missing| format!(", of which this host lacks {missing}"));
+            let lacks = host.map(|host| (host.called(), machine.all().missing_from(&host.cpus)));
+            let lacks = lacks
+                .filter(|(_, missing)| !missing.is_empty())
+                .map_or_else(String::new, |(called, missing)| format!(", of which {called} lacks {missing}"));
             format!("`{}` (CPUs {}{lacks})", machine.name, machine.all())
         })
         .collect::<Vec<_>>()
         .join(", ")
-}
-
-/// Memory and ports of the host against what the study needs.
-pub fn check_host(study: &Study, host: &Host, problems: &mut Problems) {
-    let database = study.only("database");
-    let database_memory = database.and_then(|item| item.bytes("memory")).unwrap_or(0);
-    for candidate in study.each("candidate").filter(|candidate| !candidate.broken) {
-        let Some(memory) = candidate.bytes("memory") else { continue };
-        let total = memory.saturating_add(database_memory);
-        if let (Some(has), Some(valued)) = (host.memory_bytes, candidate.setting("memory"))
-            && total > has
-        {
-            let parts = match database {
-                Some(database) if database_memory > 0 => format!(
-                    "{} (candidate `{}`) + {} (database `{}`) = {}",
-                    as_bytes(memory),
-                    candidate.key,
-                    as_bytes(database_memory),
-                    database.key,
-                    as_bytes(total)
-                ),
-                _ => format!("{} (candidate `{}`)", as_bytes(memory), candidate.key),
-            };
-            let message = format!("memory limits add up to {parts}, and this host has {}", as_bytes(has));
-            problems.push(problem(&codes::MEMORY_EXCEEDED, &valued.at, message));
-        }
-    }
-    for item in study.each("candidate").chain(study.each("probe")) {
-        let (Some(port), Some(valued)) = (item.integer("listen"), item.setting("listen")) else { continue };
-        let Some(holder) = host.listening.iter().find(|listening| i64::from(listening.port) == port) else { continue };
-        let message = format!("port {port} of {} is in use on this host, by {}", item.described(), holder.holder);
-        problems.push(
-            problem(&codes::PORT_IN_USE, &valued.at, message)
-                .help("end that program, or give the study another port with `listen`"),
-        );
-    }
 }
 
 /// A study with a database needs CPUs for it.

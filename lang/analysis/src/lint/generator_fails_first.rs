@@ -1,4 +1,4 @@
-//! `generator-fails-first`: a load that this host's generator can't hold.
+//! `generator-fails-first`: a load that the host's generator can't hold.
 
 use plan::Procedure;
 use syntax::Severity;
@@ -35,19 +35,21 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                     at,
                     &[item],
                     format!(
-                        "{connections} connections need {} open files, and this host allows {files}",
-                        connections + OTHER_FILES
+                        "{connections} connections need {} open files ({connections} + {OTHER_FILES}), and {} allows a process {files}",
+                        connections + OTHER_FILES,
+                        host.called()
                     ),
                 )
                 .help(format!("raise the limit (`ulimit -n {}`), or lower `connections`", connections + OTHER_FILES));
         }
-        if let Some((first, last)) = host.ephemeral_ports {
-            let ports = u64::from(last.saturating_sub(first)) + 1;
-            if connections > ports {
-                findings
-                    .add(at, &[item], format!("{connections} connections need as many local ports, and this host has {ports} ({first}–{last})"))
-                    .help("widen net.ipv4.ip_local_port_range, or lower `connections`");
-            }
+        if let Some((ports, first, last)) = host.ports()
+            && connections > ports
+        {
+            let message = format!(
+                "{connections} connections need as many local ports, and {} has {ports} ({first}–{last})",
+                host.called()
+            );
+            findings.add(at, &[item], message).help("widen net.ipv4.ip_local_port_range, or lower `connections`");
         }
     }
 }

@@ -3,12 +3,13 @@
 //!
 //! `allow NAME reason="…"` in the study, or in the node that a lint speaks of, accepts it; the reason becomes a limit of
 //! the report. A warning that nobody accepts becomes a limit too: whoever reads the report learns what the study's
-//! author was told.
+//! author was told. `warn NAME` and `deny NAME` say how much a lint weighs; the command line has the last word.
 
 mod dirty_database;
 mod fixed_order;
 mod generator_fails_first;
 mod inadmissible_estimator;
+mod level;
 mod no_generator_probe;
 mod open_loop_alone;
 mod overlapping_cpus;
@@ -23,13 +24,15 @@ mod vacuous_gate;
 mod warm_up_too_short;
 
 use plan::{Limit, MetricRef, Phase, Plan, Procedure, ReportItem};
-use syntax::{Code, Label, Location, Severity};
+use syntax::{Applicability, Code, Diagnostic, Fix, Label, Location, Severity};
 
 use crate::check::references::inside;
 use crate::codes::CodeInfo;
 use crate::host::Host;
 use crate::problems::{Problems, problem};
 use crate::resolve::{Item, Study};
+
+pub use level::{ALL, Level, Levels, denies_all};
 
 /// A lint.
 #[derive(Debug)]
@@ -126,8 +129,29 @@ struct Finding {
     help: Option<String>,
     also: Vec<Label>,
     severity: Option<Severity>,
+    /// Why no level can accept it, where none can.
+    never_allowed: Option<String>,
+    fixes: Vec<Fix>,
     /// Kind and key of the nodes around it, outermost first: where `allow` may stand.
     scope: Vec<(String, String)>,
+}
+
+impl Finding {
+    /// As a diagnostic at `level`, where the study or the command line wanted `wanted`.
+    fn diagnostic(self, lint: &'static Lint, level: Level, wanted: Level) -> Diagnostic {
+        let mut diagnostic = problem(&lint.info, &self.at, self.message);
+        diagnostic.severity = level.severity();
+        diagnostic.secondary = self.also;
+        diagnostic.help = match self.never_allowed {
+            Some(why) if wanted < level => {
+                let refused = format!("`{} {}` does not help: {why}", wanted.name(), lint.info.name);
+                Some(self.help.map_or_else(|| refused.clone(), |help| format!("{help}; {refused}")))
+            }
+            _ => self.help,
+        };
+        diagnostic.fixes = self.fixes;
+        diagnostic
+    }
 }
 
 impl Findings {
@@ -142,6 +166,8 @@ impl Findings {
             help: None,
             also: also.into_iter().collect(),
             severity: None,
+            never_allowed: None,
+            fixes: Vec::new(),
             scope: scope.iter().map(|item| (item.kind().to_owned(), item.key.clone())).collect(),
         });
         Found(self.found.last_mut())
@@ -162,6 +188,18 @@ impl Found<'_> {
         self.change(|finding| finding.also.push(Label { at: at.clone(), text: text.into() }))
     }
 
+    /// A change that removes it. One that would have to change the standard library is none.
+    pub fn fix(self, fix: Option<Fix>) -> Self {
+        self.change(|finding| {
+            finding.fixes.extend(fix.filter(|fix| fix.edits.iter().all(|edit| !edit.at.source.is_std())));
+        })
+    }
+
+    /// No level accepts it, because of this.
+    pub fn never_allowed(self, why: impl Into<String>) -> Self {
+        self.change(|finding| finding.never_allowed = Some(why.into()))
+    }
+
     /// Another severity than the lint's usual one.
     pub fn severity(self, severity: Severity) -> Self {
         self.change(|finding| finding.severity = Some(severity))
@@ -175,88 +213,61 @@ impl Found<'_> {
     }
 }
 
-/// An `allow` of the study.
-struct Allowed<'a> {
-    lint: &'a str,
-    reason: &'a str,
-    at: &'a Location,
-    scope: Vec<(&'static str, &'a str)>,
-    from_library: bool,
-    used: bool,
-}
-
-fn allowed<'a>(items: &'a [Item], scope: &mut Vec<(&'static str, &'a str)>, found: &mut Vec<Allowed<'a>>) {
-    for item in items {
-        if item.kind() == "allow" {
-            let (Some(lint), Some(reason)) =
-                (item.args.first().and_then(crate::value::Valued::text), item.text("reason"))
-            else {
-                continue;
-            };
-            found.push(Allowed {
-                lint,
-                reason,
-                at: &item.args[0].at,
-                scope: scope.clone(),
-                from_library: item.at.source.is_std(),
-                used: false,
-            });
-            continue;
-        }
-        scope.push((item.kind(), &item.key));
-        allowed(&item.children, scope, found);
-        scope.pop();
-    }
-}
-
-/// Runs every lint; what is not allowed becomes a diagnostic, and all of it a limit.
-pub fn run(look: &Look<'_>, problems: &mut Problems) -> Vec<Limit> {
-    let mut allows = Vec::new();
-    allowed(&look.study.nodes, &mut Vec::new(), &mut allows);
+/// Runs every lint; what is not allowed becomes a diagnostic, and all that is no error a limit.
+pub fn run(look: &Look<'_>, levels: &Levels, problems: &mut Problems) -> Vec<Limit> {
+    let mut stated = level::stated(&look.study.nodes);
     let mut limits: Vec<Limit> = Vec::new();
     for lint in LINTS {
+        let name = lint.info.name;
         let mut findings = Findings::default();
         (lint.check)(look, &mut findings);
         for finding in findings.found {
-            let covers = |allow: &Allowed<'_>| {
-                allow.lint == lint.info.name
-                    && allow.scope.len() <= finding.scope.len()
-                    && allow.scope.iter().zip(&finding.scope).all(|((kind, key), (k, name))| kind == k && key == name)
-            };
-            match allows.iter_mut().find(|allow| covers(allow)) {
-                Some(allow) => {
-                    allow.used = true;
-                    let text = format!("Accepted, because {}: {}.", allow.reason, finding.message);
-                    limit(&mut limits, lint.info.name, text);
+            let usual = Level::of(finding.severity.unwrap_or(lint.info.severity));
+            let decided = level::deciding(&stated, name, &finding.scope);
+            if let Some(index) = decided {
+                stated[index].used = true;
+            }
+            let of_study = decided.map(|index| (stated[index].level, stated[index].reason));
+            let ordered = level::ordered(levels, name);
+            let wanted = ordered.or(of_study.map(|(level, _)| level)).unwrap_or(usual);
+            // What can't be measured at all can't be accepted either.
+            let level = if finding.never_allowed.is_some() { Level::Deny } else { wanted };
+            match level {
+                Level::Allow => {
+                    let why = match (ordered, of_study) {
+                        (None, Some((_, reason))) => format!("because {reason}"),
+                        _ => "on the command line".to_owned(),
+                    };
+                    limit(&mut limits, name, format!("Accepted, {why}: {}.", finding.message));
                 }
-                None => {
-                    let severity = finding.severity.unwrap_or(lint.info.severity);
-                    let mut diagnostic = problem(lint_info(lint), &finding.at, finding.message.clone());
-                    diagnostic.severity = severity;
-                    diagnostic.secondary = finding.also;
-                    diagnostic.help = finding.help;
-                    problems.push(diagnostic);
-                    if severity == Severity::Warning {
-                        limit(&mut limits, lint.info.name, format!("Warned and not accepted: {}.", finding.message));
-                    }
+                Level::Warn => {
+                    limit(&mut limits, name, format!("Warned and not accepted: {}.", finding.message));
+                    problems.push(finding.diagnostic(lint, level, wanted));
                 }
+                Level::Deny => problems.push(finding.diagnostic(lint, level, wanted)),
             }
         }
     }
     // What is absent in a study with errors may only be hidden by them.
     if !look.has_errors {
-        for allow in allows.iter().filter(|allow| !allow.used && !allow.from_library) {
-            if LINTS.iter().any(|lint| lint.info.name == allow.lint) {
-                let message = format!("nothing here needs `allow {}`: the lint does not fire", allow.lint);
-                problems.push(problem(&unused_allow::LINT_INFO, allow.at, message).help("remove it"));
+        for unused in level::unused(&stated).filter(|unused| is_lint(unused.lint)) {
+            let message = format!("nothing here needs `allow {}`: the lint does not fire", unused.lint);
+            let mut diagnostic = problem(&unused_allow::LINT.info, unused.at, message).help("remove it");
+            match level::ordered(levels, unused_allow::LINT.info.name) {
+                Some(Level::Allow) => continue,
+                Some(level) => diagnostic.severity = level.severity(),
+                None => {}
             }
+            let remove = Fix::replace("remove it", unused.whole.clone(), "", Applicability::Safe);
+            problems.push(diagnostic.fix(remove));
         }
     }
     limits
 }
 
-fn lint_info(lint: &'static Lint) -> &'static CodeInfo {
-    &lint.info
+/// Whether a lint has that name.
+pub fn is_lint(name: &str) -> bool {
+    LINTS.iter().any(|lint| lint.info.name == name)
 }
 
 fn limit(limits: &mut Vec<Limit>, name: &str, text: String) {

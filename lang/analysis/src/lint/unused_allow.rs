@@ -4,11 +4,6 @@
 use syntax::Severity;
 
 use super::{Lint, info};
-use crate::codes::CodeInfo;
-
-/// Code and severity, for `lint::run`.
-pub static LINT_INFO: CodeInfo =
-    info("W0716", "unused-allow", Severity::Warning, "An `allow` accepts a lint that does not fire.");
 
 /// The lint.
 pub const LINT: Lint = Lint {

@@ -77,7 +77,7 @@ pub fn report(study: &Study, plan: &mut Plan, dropped: &[(String, String)], faul
     let mut items = Vec::new();
     for item in &report.children {
         let reads = figure(item.setting("of")).map(|of| of.phase).or_else(|| item.text("of").map(str::to_owned));
-        if item.broken || item.kind() == "allow" || reads.is_some_and(|phase| faulty.is(&phase)) {
+        if item.broken || crate::schema::level(item.kind()).is_some() || reads.is_some_and(|phase| faulty.is(&phase)) {
             continue;
         }
         let lowered = match item.kind() {

@@ -10,7 +10,7 @@ use super::read::{Reader, node_kinds};
 use crate::codes;
 use crate::names;
 use crate::problems::problem;
-use crate::schema::{self, ALLOW, Argument, Count, FILE, NodeSpec, PROFILE, Setting, Type, Variant, WITHOUT};
+use crate::schema::{self, Argument, Count, FILE, LEVELS, NodeSpec, PROFILE, Setting, Type, Variant, WITHOUT};
 use crate::value::{Value, Valued};
 
 /// What a top-level node turned out to be.
@@ -44,9 +44,8 @@ impl Reader<'_> {
     fn child_spec(&mut self, parent: &'static NodeSpec, node: Node<'_>, name: &str) -> Option<&'static NodeSpec> {
         let is_file = std::ptr::eq(parent, &FILE);
         let spec = parent.child(name).or_else(|| match name {
-            "allow" if parent.is_scope() => Some(&ALLOW),
             "without" if parent.is_scope() && !is_file => Some(&WITHOUT),
-            _ => None,
+            _ => schema::level(name).filter(|_| parent.is_scope()),
         });
         if spec.is_none() && !node.broken() {
             let place = if is_file { "the top level".to_owned() } else { format!("`{}`", parent.name) };
@@ -55,7 +54,7 @@ impl Reader<'_> {
                 .iter()
                 .map(|child| child.name)
                 .chain(parent.settings.iter().map(|setting| setting.name))
-                .chain(["allow"].into_iter().filter(|_| parent.is_scope() && !is_file));
+                .chain(LEVELS.into_iter().map(|level| level.name).filter(|_| parent.is_scope() && !is_file));
             let at = self.at(node.name_span());
             let near = names::nearest(name, known.clone());
             let homes = schema::homes(name);
@@ -424,7 +423,9 @@ impl Reader<'_> {
             if top {
                 FILE.child(name).is_some()
             } else {
-                item.spec.child(name).is_some() || item.spec.setting(name, item.variant).is_some() || name == "allow"
+                item.spec.child(name).is_some()
+                    || item.spec.setting(name, item.variant).is_some()
+                    || schema::level(name).is_some()
             }
         };
         if !known(kind) {

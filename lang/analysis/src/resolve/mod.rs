@@ -19,6 +19,7 @@ use crate::names;
 use crate::problems::{Problems, problem};
 use crate::resolve::item::Mode;
 use crate::resolve::read::label;
+use crate::schema::level;
 
 /// A study after imports, definitions and profile: what is measured, with the origin of every value.
 #[derive(Debug, Clone, Default)]
@@ -195,7 +196,7 @@ fn unknown_definition(item: &Item, at: &Location, name: &str, study: &Study, pro
 fn check_profiles(study: &Study, problems: &mut Problems) {
     for profile in &study.profiles {
         for child in &profile.children {
-            if child.kind() == "allow" || study.find(child.kind(), &child.key).is_some() || child.broken {
+            if level(child.kind()).is_some() || study.find(child.kind(), &child.key).is_some() || child.broken {
                 continue;
             }
             let at = child.args.first().map_or(&child.name_at, |argument| &argument.at);
@@ -258,7 +259,7 @@ fn apply(study: &mut Study, name: &str, problems: &mut Problems) {
             None => nodes.push(item),
         }
     }
-    nodes.extend(profile.children.iter().filter(|child| child.kind() == "allow").cloned());
+    nodes.extend(profile.children.iter().filter(|child| level(child.kind()).is_some()).cloned());
     study.nodes = nodes;
     study.removed = removed;
 }

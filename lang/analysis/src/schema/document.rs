@@ -26,7 +26,8 @@ schema does not know is an error, never ignored.
   `KIND NAME like=NAME { … }`. Same kind and name: arguments are replaced, settings one by one, children likewise; new
   ones are added; `without KIND NAME` and `(remove)` remove; `(replace)` takes the whole place.
 - **Profiles** amend the study for another run of it.
-- **`allow LINT reason=\"…\"`** accepts what a lint says, in the node that it stands in.
+- **Levels of lints**: `allow LINT reason=\"…\"` accepts what a lint says, `warn LINT` makes it a warning and `deny LINT` an
+  error, in the node that it stands in; the innermost counts.
 
 ";
 

@@ -350,7 +350,7 @@ impl NodeSpec {
         self.settings.iter().chain(variant.map_or(&[][..], |variant| variant.settings))
     }
 
-    /// Whether blocks of this node may hold `allow` and `without`.
+    /// Whether blocks of this node may hold the levels of lints and `without`.
     pub fn is_scope(&self) -> bool {
         !self.children.is_empty()
     }
@@ -429,11 +429,43 @@ pub static ALLOW: NodeSpec = NodeSpec {
           the report's limits.",
     example: "allow single-repetition reason=\"a smoke run shows that the chain works, not how fast it is\"",
     count: Count::Any,
-    arguments: &[argument("lint", Type::Reference(Kind::Lint), "The lint's name.")],
+    arguments: LINT_NAME,
     settings: &[setting("reason", Type::Text, "\"a smoke run\"", "Why it is accepted.").required()],
     key: 1,
     ..NODE
 };
+
+/// `warn`: a lint that warns.
+pub static WARN: NodeSpec = NodeSpec {
+    name: "warn",
+    doc: "What the lint says about the node it stands in (or about the whole study) is a warning, and a limit of the report.",
+    example: "warn overlapping-cpus",
+    count: Count::Any,
+    arguments: LINT_NAME,
+    key: 1,
+    ..NODE
+};
+
+/// `deny`: a lint that keeps the study from running.
+pub static DENY: NodeSpec = NodeSpec {
+    name: "deny",
+    doc: "What the lint says about the node it stands in (or about the whole study) is an error.",
+    example: "deny fixed-order",
+    count: Count::Any,
+    arguments: LINT_NAME,
+    key: 1,
+    ..NODE
+};
+
+const LINT_NAME: &[Argument] = &[argument("lint", Type::Reference(Kind::Lint), "The lint's name.")];
+
+/// The nodes that say how much a lint weighs. They may stand in every block.
+pub static LEVELS: [&NodeSpec; 3] = [&ALLOW, &WARN, &DENY];
+
+/// The node of that name that says how much a lint weighs.
+pub fn level(name: &str) -> Option<&'static NodeSpec> {
+    LEVELS.into_iter().find(|spec| spec.name == name)
+}
 
 /// `without`: removes what the amended node has.
 pub static WITHOUT: NodeSpec = NodeSpec {
@@ -470,6 +502,8 @@ pub static FILE: NodeSpec = NodeSpec {
         &DEFINE,
         &PROFILE,
         &ALLOW,
+        &WARN,
+        &DENY,
     ],
     ..NODE
 };

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use analysis::{Host, Listening, stdlib};
+use analysis::{FileSystem, Host, Listening, stdlib};
 use syntax::{Diagnostic, Directory, LineIndex, MemorySources, Missing, SourceId, Sources, join};
 
 /// The repository.
@@ -112,9 +112,16 @@ pub fn host() -> Host {
         memory_bytes: Some(8 << 30),
         open_files: Some(1_024),
         ephemeral_ports: Some((32_768, 60_999)),
+        disks: vec![FileSystem { path: "/var/lib/docker".to_owned(), free_bytes: 20 << 30 }],
         listening: vec![Listening { port: 22, holder: "sshd (pid 812)".to_owned() }],
         ..Host::default()
     }
+}
+
+/// A host of `tests/hosts`, as a file describes it.
+pub fn described(name: &str) -> Host {
+    serde_json::from_str(&file(&format!("lang/analysis/tests/hosts/{name}.json")))
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// A diagnostic in one line: `3:14 E0301 unknown-node: …`.

@@ -8,5 +8,6 @@ mod fuzz;
 mod golden;
 mod hashes;
 mod inputs;
+mod levels;
 mod schema;
 mod suite;

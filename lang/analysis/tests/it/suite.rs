@@ -1,13 +1,15 @@
 //! Suites: KDL with its diagnostics as marks below the lines that have them. `UPDATE=1` writes the marks anew; read what
 //! it wrote. A file holds cases, each begun by `//# case NAME key=value …` with the keys `machine`, `profile`, `cpus`
-//! (of the host; none where left out) and `alone` (the case is the whole study; otherwise it amends the base study).
+//! (of the host; none where left out), `host` (one of `tests/hosts`), `allow`, `warn`, `deny` (as on the command line) and
+//! `alone` (the case is the whole study; otherwise it amends the base study).
 #![expect(clippy::disallowed_methods, reason = "the suite lies on the disk")]
 
 use std::fmt::Write as _;
 
-use crate::common::{around, host, memory, repository};
-use analysis::{Host, Options, analyse};
-use syntax::{Diagnostic, LineIndex, SourceId, Sources};
+use crate::common::{around, described, host, memory, repository};
+use analysis::lint::LINTS;
+use analysis::{Host, Level, Options, analyse};
+use syntax::{Diagnostic, LineIndex, Severity, SourceId, Sources};
 
 struct Case {
     head: String,
@@ -65,7 +67,15 @@ fn mark(diagnostic: &Diagnostic, study: &str, sources: &dyn Sources) -> String {
     if diagnostic.code.0.starts_with("E01") {
         return format!("//@ {at} {}\n", diagnostic.code);
     }
-    let mut mark = format!("//@ {at} {} {}\n", diagnostic.code, diagnostic.message);
+    // How bad it is, where that is not what its code says.
+    let usual = match diagnostic.code.0.starts_with('W') {
+        true => {
+            LINTS.iter().find(|lint| lint.info.code == diagnostic.code).map_or(Severity::Warning, |l| l.info.severity)
+        }
+        false => Severity::Error,
+    };
+    let severity = if diagnostic.severity == usual { String::new() } else { format!("({}) ", diagnostic.severity) };
+    let mut mark = format!("//@ {at} {} {severity}{}\n", diagnostic.code, diagnostic.message);
     for label in &diagnostic.chain {
         let _ = writeln!(mark, "//@     through {}: {}", described(&label.at), label.text);
     }
@@ -91,9 +101,16 @@ fn marked(case: &Case) -> String {
     let alone = case.head.split_whitespace().any(|word| word == "alone");
     let study = if alone { case.text.clone() } else { around(&case.text) };
     let sources = memory(&study);
-    let here = case.option("cpus").map(|cpus| Host { cpus: cpus.parse().expect("a CPU set"), ..host() });
-    let options =
-        Options { machine: case.option("machine"), profile: case.option("profile"), host: here, ..Options::default() };
+    let cpus = case.option("cpus").map(|cpus| Host { cpus: cpus.parse().expect("a CPU set"), ..host() });
+    let here = case.option("host").map(|name| described(&name)).or(cpus);
+    let level = |level: Level| case.option(level.name()).map(|lint| (lint, level));
+    let options = Options {
+        machine: case.option("machine"),
+        profile: case.option("profile"),
+        host: here,
+        levels: [Level::Allow, Level::Warn, Level::Deny].into_iter().filter_map(level).collect(),
+        ..Options::default()
+    };
     let analysed = analyse(&sources, &SourceId::new("study.kdl"), &options);
     let index = LineIndex::new(&study);
     let lines: Vec<&str> = case.text.lines().collect();

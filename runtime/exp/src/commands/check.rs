@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use analysis::fix::{self, Which};
+use analysis::lint::{ALL, LINTS, Level, is_lint};
+use analysis::names;
 use syntax::{Severity, Sources};
 
 use crate::args::{Check, DiagnosticFormat};
 use crate::diagnostics::{self, Sarif, Texts};
 use crate::exit::Exit;
 use crate::rewrite;
-use crate::study::Study;
+use crate::study::{Against, Study};
 use crate::terminal::{self, Colours};
 
 /// What is printed after the last file.
@@ -24,13 +26,22 @@ struct Total {
 
 /// Checks each file, prints its problems on standard output, and a last line on standard error.
 pub fn run(check: &Check, colours: Colours) -> Exit {
+    let against = match against(check, colours) {
+        Ok(against) => against,
+        Err(exit) => return exit,
+    };
     let mut total = Total::default();
     let fixing = check.fix || check.unsafe_fixes || check.diff;
     for file in &check.files {
-        let study = match if fixing { mended(file, check, &mut total, colours) } else { opened(file, check, colours) } {
+        let opened = match fixing {
+            true => mended(file, check, &against, &mut total, colours),
+            false => Study::open(file, &check.selection, &against, colours),
+        };
+        let mut study = match opened {
             Ok(study) => study,
             Err(exit) => return exit,
         };
+        study.on_every_machine(&check.selection, &against);
         let found = &study.analysed.diagnostics;
         total.errors += diagnostics::count(found, Severity::Error);
         total.warnings += diagnostics::count(found, Severity::Warning);
@@ -68,14 +79,33 @@ pub fn run(check: &Check, colours: Colours) -> Exit {
     exit
 }
 
-fn opened(file: &Path, check: &Check, colours: Colours) -> Result<Study, Exit> {
-    Study::open(file, &check.selection, false, colours)
+/// What the studies are checked against.
+fn against(check: &Check, colours: Colours) -> Result<Against, Exit> {
+    let mut against = match &check.on {
+        Some(host) => Against::on(host, colours)?,
+        None => Against::default(),
+    };
+    let levels = &check.levels;
+    for (names, level) in [(&levels.deny, Level::Deny), (&levels.warn, Level::Warn), (&levels.allow, Level::Allow)] {
+        for name in names {
+            if name != ALL && !is_lint(name) {
+                let known: Vec<&str> = LINTS.iter().map(|lint| lint.info.name).collect();
+                let hint = names::hint(name, known.iter().copied());
+                let what = format!("`--{}`: no lint is called `{name}`{hint}", level.name());
+                let next = format!("write `{ALL}` or one of {}", names::listed(known));
+                terminal::error(&what, "", &next, colours);
+                return Err(Exit::Usage);
+            }
+            against.levels.push((name.clone(), level));
+        }
+    }
+    Ok(against)
 }
 
 /// The study after its fixes, which are written, or printed as a diff. Of a diff the study itself is as it stands.
-fn mended(file: &Path, check: &Check, total: &mut Total, colours: Colours) -> Result<Study, Exit> {
+fn mended(file: &Path, check: &Check, against: &Against, total: &mut Total, colours: Colours) -> Result<Study, Exit> {
     let (sources, id) = Study::read(file, colours)?;
-    let options = Study::options(&check.selection, false);
+    let options = Study::options(&check.selection, against);
     let which = if check.unsafe_fixes { Which::All } else { Which::Safe };
     let fixed = fix::fix(&sources, &id, &options, which);
     total.fixed += fixed.applied;

@@ -8,11 +8,23 @@ use plan::Plan;
 
 use crate::args::{Doctor, Selection};
 use crate::exit::Exit;
-use crate::study::Study;
+use crate::study::{Against, Study};
 use crate::terminal::{self, Colours};
 
 /// Prints one line per finding on standard output. Ends well when studies can run here on some backend.
 pub fn run(arguments: &Doctor, colours: Colours) -> Exit {
+    if arguments.describe {
+        return match crate::host::describe() {
+            Ok(text) => {
+                terminal::out(&text);
+                Exit::Ok
+            }
+            Err(error) => {
+                terminal::error(&format!("this host can't be written as JSON: {error}"), "", "report this", colours);
+                Exit::Defect
+            }
+        };
+    }
     let (good, bad, off) =
         if colours.out { ("\u{1b}[32m✓\u{1b}[0m", "\u{1b}[31m✗\u{1b}[0m", "") } else { ("✓", "✗", "") };
     let line = |ok: bool, what: &str, mend: &str| {
@@ -74,7 +86,8 @@ pub fn run(arguments: &Doctor, colours: Colours) -> Exit {
     }
     if let Some(file) = &arguments.file {
         let selection = Selection { machine: None, profile: None };
-        let opened = Study::open(file, &selection, false, colours).and_then(|study| study.into_plan(colours));
+        let opened =
+            Study::open(file, &selection, &Against::here(true), colours).and_then(|study| study.into_plan(colours));
         let (study, plan) = match opened {
             Ok(opened) => opened,
             Err(exit) => return exit,

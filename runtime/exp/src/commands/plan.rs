@@ -2,12 +2,14 @@
 
 use crate::args::{PlanArguments, PlanFormat};
 use crate::exit::Exit;
-use crate::study::Study;
+use crate::study::{Against, Study};
 use crate::terminal::{self, Colours};
 
 /// Prints the plan on standard output.
 pub fn run(arguments: &PlanArguments, colours: Colours) -> Exit {
-    let study = match Study::open(&arguments.file, &arguments.selection, false, colours) {
+    let opened = Against::on(&arguments.on, colours)
+        .and_then(|against| Study::open(&arguments.file, &arguments.selection, &against, colours));
+    let study = match opened {
         Ok(study) => study,
         Err(exit) => return exit,
     };

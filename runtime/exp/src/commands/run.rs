@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::leftovers::Scratch;
 use crate::lock::HostLock;
 use crate::rundir::{self, RunDirectory};
-use crate::study::Study;
+use crate::study::{Against, Study};
 use crate::terminal::{self, Colours};
 use crate::view::Screen;
 
@@ -23,7 +23,7 @@ use crate::view::Screen;
 pub fn run(arguments: &Run, colours: Colours) -> Exit {
     // What is wrong with the study itself is told whoever runs. What another run occupies is told as that run, not as
     // mistakes of this study: so the host is taken before ports are looked at.
-    match Study::open(&arguments.file, &arguments.selection, false, colours) {
+    match Study::open(&arguments.file, &arguments.selection, &Against::here(false), colours) {
         Ok(study) if study.analysed.has_errors() => {
             return study.into_plan(colours).err().unwrap_or(Exit::Invalid);
         }
@@ -44,8 +44,8 @@ pub fn run(arguments: &Run, colours: Colours) -> Exit {
             return Exit::Environment;
         }
     };
-    let opened =
-        Study::open(&arguments.file, &arguments.selection, true, colours).and_then(|study| study.into_plan(colours));
+    let opened = Study::open(&arguments.file, &arguments.selection, &Against::here(true), colours)
+        .and_then(|study| study.into_plan(colours));
     let (study, plan) = match opened {
         Ok(opened) => opened,
         Err(exit) => return exit,
