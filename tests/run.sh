@@ -9,6 +9,7 @@ need=()
 want() { command -v "$1" >/dev/null 2>&1 || need+=("$2"); }
 want nginx nginx-light
 want php php-cli
+want python3 python3
 want openssl openssl
 want curl curl
 want jq jq

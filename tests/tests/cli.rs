@@ -121,7 +121,7 @@ fn a_port_in_use_names_its_holder() {
 #[test]
 fn every_command_explains_itself() {
     let place = Place::new("help");
-    for verb in ["check", "fmt", "explain", "plan", "run", "report", "doctor", "clean", "load"] {
+    for verb in ["new", "check", "fmt", "explain", "plan", "run", "report", "doctor", "clean", "load"] {
         let ended = run(place.path(), &[verb, "--help"]).expect_code(&[0]);
         assert!(ended.out.contains("Usage:"), "{verb}: {}", ended.out);
     }

@@ -26,6 +26,8 @@ pub enum Colour {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Writes a study to begin with, with a small service that it can measure at once.
+    New(New),
     /// Checks studies and prints every problem of each.
     Check(Check),
     /// Prints a study as `exp fmt` lays it out, or rewrites it.
@@ -71,6 +73,27 @@ pub struct LevelArguments {
     /// Says nothing of what this lint finds; `all`: of what any lint finds. May be repeated.
     #[arg(long, value_name = "LINT")]
     pub allow: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub struct New {
+    /// The directory to make; its last part is the study's name. `first-study` where left out.
+    #[arg(value_name = "NAME")]
+    pub directory: Option<PathBuf>,
+    /// What to begin with.
+    #[arg(long, value_enum, default_value_t = Template::Http)]
+    pub template: Template,
+    /// The templates, one a line.
+    #[arg(long, conflicts_with = "directory")]
+    pub list: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Template {
+    /// An HTTP service.
+    Http,
+    /// An HTTP service in front of PostgreSQL.
+    HttpDatabase,
 }
 
 #[derive(Debug, Args)]

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         }
     }
     let exit = match arguments.command {
+        Command::New(new) => commands::new::run(&new, colour),
         Command::Check(check) => commands::check::run(&check, colour),
         Command::Fmt(fmt) => commands::fmt::run(&fmt, colour),
         Command::Explain(explain) => commands::explain::run(&explain),

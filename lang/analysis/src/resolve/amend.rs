@@ -75,17 +75,27 @@ pub fn amend(base: Item, over: Item, problems: &mut Problems) -> Item {
 
 /// A node that amends nothing: what it would remove isn't there.
 pub fn plain(mut item: Item, problems: &mut Problems) -> Item {
+    settle(&mut item, problems);
+    item
+}
+
+fn settle(item: &mut Item, problems: &mut Problems) {
     item.mode = Mode::Amend;
     for without in std::mem::take(&mut item.without) {
-        nothing_to_remove(&item, &without.kind, &without.key, &without.at, problems);
+        nothing_to_remove(item, &without.kind, &without.key, &without.at, problems);
     }
-    let (gone, kept): (Vec<Item>, Vec<Item>) =
-        std::mem::take(&mut item.children).into_iter().partition(|child| child.mode == Mode::Remove);
-    item.children = kept.into_iter().map(|child| plain(child, problems)).collect();
+    // Items are large: where nothing goes, nothing is moved.
+    let mut gone = Vec::new();
+    if item.children.iter().any(|child| child.mode == Mode::Remove) {
+        (gone, item.children) =
+            std::mem::take(&mut item.children).into_iter().partition(|child| child.mode == Mode::Remove);
+    }
+    for child in &mut item.children {
+        settle(child, problems);
+    }
     for child in gone {
-        nothing_to_remove(&item, child.kind(), &child.key, &child.name_at, problems);
+        nothing_to_remove(item, child.kind(), &child.key, &child.name_at, problems);
     }
-    item
 }
 
 /// Keeps where a value came from.

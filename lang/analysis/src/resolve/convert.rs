@@ -13,6 +13,10 @@ use crate::problems::problem;
 use crate::schema::{self, Argument, Count, FILE, LEVELS, NodeSpec, PROFILE, Setting, Type, Variant, WITHOUT};
 use crate::value::{Value, Valued};
 
+/// Places of siblings by kind and key. Fewer than [`FEW`] are looked through one by one.
+type Seen = BTreeMap<(&'static str, String), usize>;
+const FEW: usize = 12;
+
 /// What a top-level node turned out to be.
 pub enum Top {
     /// `use "…"`.
@@ -88,7 +92,7 @@ impl Reader<'_> {
         let definable = |spec: &&&'static NodeSpec| spec.setting("like", None).is_some();
         let Some(spec) = FILE.child(&word).filter(|spec| definable(&spec)) else {
             let kinds = FILE.children.iter().filter(definable).map(|spec| spec.name);
-            let diagnostic = self.unknown_word(kind, "`define`", &word, kinds);
+            let diagnostic = self.unknown_word(kind, &"`define`", &word, kinds);
             self.problems.push(diagnostic);
             return None;
         };
@@ -163,7 +167,10 @@ impl Reader<'_> {
                 }
             }
         }
-        item.key = key(&item);
+        // Anything else was known when the arguments were.
+        if spec.key_setting.is_some() {
+            item.key = key(&item);
+        }
         item
     }
 
@@ -219,7 +226,7 @@ impl Reader<'_> {
             if spec.variant == Some(index) {
                 let word = entry.value().as_str().map(str::to_owned);
                 item.variant = word.as_deref().and_then(|word| spec.variant(word));
-                let mut valued = self.read(entry, crate::schema::Type::Text, &format!("`{}`", spec.name));
+                let mut valued = self.read(entry, crate::schema::Type::Text, &format_args!("`{}`", spec.name));
                 if item.variant.is_none() && !valued.is_unknown() {
                     let words = spec.variants.iter().map(|variant| variant.name);
                     let what = format!("`{}`", spec.name);
@@ -234,11 +241,10 @@ impl Reader<'_> {
             let rest = spec.rest.or(item.variant.and_then(|variant| variant.rest));
             match spec.arguments.get(index).copied().or(rest) {
                 Some(Argument { name, ty, .. }) => {
-                    let what = match ty {
-                        Type::Word(_) => format!("`{}`", spec.name),
-                        _ => format!("`{}`'s {name}", spec.name),
+                    let valued = match ty {
+                        Type::Word(_) => self.read(entry, ty, &format_args!("`{}`", spec.name)),
+                        _ => self.read(entry, ty, &format_args!("`{}`'s {name}", spec.name)),
                     };
-                    let valued = self.read(entry, ty, &what);
                     item.broken |= valued.is_unknown();
                     item.args.push(valued);
                 }
@@ -262,13 +268,12 @@ impl Reader<'_> {
 
     fn property(&mut self, entry: Entry<'_>, item: &mut Item) {
         let Some((key, key_span)) = entry.key() else { return };
-        let what = format!("`{key}`");
         let spec = item.spec;
         if let Some(setting) = spec.setting(&key, item.variant) {
-            let valued = self.read(entry, setting.ty, &what);
+            let valued = self.read(entry, setting.ty, &format_args!("`{key}`"));
             self.add_setting(item, setting, valued, key_span);
         } else if let Some(free) = spec.free {
-            let valued = self.read(entry, free.ty, &what);
+            let valued = self.read(entry, free.ty, &format_args!("`{key}`"));
             self.add_free(item, key.to_string(), valued, key_span);
         } else if self.is_foreign_setting(spec, item, &key) {
             self.foreign(&key, self.at(key_span), spec, item);
@@ -390,20 +395,28 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds a child, unless a sibling has its place.
-    fn add(&mut self, parent: &mut Item, child: Item, seen: &mut BTreeMap<(&'static str, String), Location>) {
+    /// Adds a child, unless a sibling has its place. `seen` is filled once there are many.
+    fn add(&mut self, parent: &mut Item, child: Item, seen: &mut Seen) {
         parent.broken |= child.broken;
-        let identity = (child.kind(), child.key.clone());
-        if let Some(first) = seen.get(&identity) {
+        let first = match parent.children.len() {
+            0..FEW => parent.children.iter().find(|known| known.kind() == child.kind() && known.key == child.key),
+            _ => {
+                for (place, known) in parent.children.iter().enumerate().skip(seen.len()) {
+                    seen.insert((known.kind(), known.key.clone()), place);
+                }
+                seen.get(&(child.kind(), child.key.clone())).and_then(|place| parent.children.get(*place))
+            }
+        };
+        if let Some(first) = first {
             let message = match child.spec.count {
                 Count::One | Count::Optional => format!("`{}` stands twice in this block", child.kind()),
                 _ => format!("{} is defined twice", child.described()),
             };
-            let diagnostic = problem(&codes::DEFINED_TWICE, &child.name_at, message).also(first.clone(), "first here");
+            let diagnostic =
+                problem(&codes::DEFINED_TWICE, &child.name_at, message).also(first.name_at.clone(), "first here");
             self.problems.push(diagnostic);
             return;
         }
-        seen.insert(identity, child.name_at.clone());
         parent.children.push(child);
     }
 

@@ -1,6 +1,8 @@
 //! Reading values: an entry of the tree and the type that is asked for give a typed value, or a diagnostic and
 //! [`Value::Unknown`].
 
+use std::fmt::Display;
+
 use syntax::{Applicability, Diagnostic, Entry, Fix, Label, Location, SourceId, Sources, Span};
 
 use crate::codes::{self, CodeInfo};
@@ -40,7 +42,7 @@ impl Reader<'_> {
     }
 
     /// The entry's value as `ty`; `what` names it in diagnostics, such as "`for`".
-    pub fn read(&mut self, entry: Entry<'_>, ty: Type, what: &str) -> Valued {
+    pub fn read(&mut self, entry: Entry<'_>, ty: Type, what: &dyn Display) -> Valued {
         let at = self.at(entry.value_span());
         let value = match self.try_read(entry, ty, what) {
             Ok(value) => value,
@@ -56,7 +58,7 @@ impl Reader<'_> {
         Box::new(problem(info, &self.at(entry.value_span()), message))
     }
 
-    fn wrong_type(&self, entry: Entry<'_>, ty: Type, what: &str) -> Refused {
+    fn wrong_type(&self, entry: Entry<'_>, ty: Type, what: &dyn Display) -> Refused {
         let is = entry.value().kind();
         let mut diagnostic = problem(
             &codes::WRONG_TYPE,
@@ -83,7 +85,7 @@ impl Reader<'_> {
         }
     }
 
-    fn try_read(&mut self, entry: Entry<'_>, ty: Type, what: &str) -> Result<Value, Refused> {
+    fn try_read(&mut self, entry: Entry<'_>, ty: Type, what: &dyn Display) -> Result<Value, Refused> {
         let value = entry.value();
         if value.is_unknown() {
             return Ok(Value::Unknown);
@@ -165,7 +167,7 @@ impl Reader<'_> {
     }
 
     /// Types that are written as a text of some form.
-    fn worded(&mut self, entry: Entry<'_>, ty: Type, what: &str, string: String) -> Result<Value, Refused> {
+    fn worded(&mut self, entry: Entry<'_>, ty: Type, what: &dyn Display, string: String) -> Result<Value, Refused> {
         match ty {
             Type::Name => {
                 if is_name(&string) {
@@ -246,7 +248,7 @@ impl Reader<'_> {
         }
     }
 
-    fn word(&self, entry: Entry<'_>, what: &str, words: &[Word], string: String) -> Result<Value, Refused> {
+    fn word(&self, entry: Entry<'_>, what: &dyn Display, words: &[Word], string: String) -> Result<Value, Refused> {
         if words.iter().any(|word| word.name == string) {
             return Ok(Value::Text(string));
         }
@@ -257,7 +259,7 @@ impl Reader<'_> {
     pub fn unknown_word<'w>(
         &self,
         entry: Entry<'_>,
-        what: &str,
+        what: &dyn Display,
         string: &str,
         words: impl Iterator<Item = &'w str> + Clone,
     ) -> Diagnostic {
@@ -279,7 +281,7 @@ impl Reader<'_> {
         &self,
         entry: Entry<'_>,
         ty: Type,
-        what: &str,
+        what: &dyn Display,
         string: Option<&str>,
         value: &syntax::Value<'_>,
     ) -> Result<Value, Refused> {
@@ -348,7 +350,7 @@ impl Reader<'_> {
     }
 
     /// `rate="${rate}"`: one variable and nothing else.
-    fn rate_factor(&self, entry: Entry<'_>, ty: Type, what: &str, string: &str) -> Result<Value, Refused> {
+    fn rate_factor(&self, entry: Entry<'_>, ty: Type, what: &dyn Display, string: &str) -> Result<Value, Refused> {
         match text::split(string) {
             Ok(split) if split.text.0.len() == 1 && split.variables.len() == 1 => {
                 Ok(Value::Reference { kind: Kind::Factor, name: split.variables[0].0.clone() })
@@ -365,7 +367,7 @@ impl Reader<'_> {
         &self,
         entry: Entry<'_>,
         ty: Type,
-        what: &str,
+        what: &dyn Display,
         string: Option<String>,
         value: &syntax::Value<'_>,
     ) -> Result<Value, Refused> {
@@ -384,7 +386,7 @@ impl Reader<'_> {
         }
     }
 
-    fn template(&self, entry: Entry<'_>, ty: Type, what: &str, string: Option<&str>) -> Result<Value, Refused> {
+    fn template(&self, entry: Entry<'_>, ty: Type, what: &dyn Display, string: Option<&str>) -> Result<Value, Refused> {
         let Some(string) = string else { return Err(self.wrong_type(entry, ty, what)) };
         match text::split(string) {
             Ok(split) => Ok(Value::Template(Template {
@@ -403,7 +405,7 @@ impl Reader<'_> {
     }
 
     /// JSON with variables is JSON when each variable is a digit: both `${id}` and `"${id}"` are then values.
-    fn check_json(&self, entry: Entry<'_>, what: &str, string: &str) -> Result<(), Refused> {
+    fn check_json(&self, entry: Entry<'_>, what: &dyn Display, string: &str) -> Result<(), Refused> {
         let mut filled = String::with_capacity(string.len());
         if let Ok(split) = text::split(string) {
             for piece in &split.text.0 {
@@ -419,7 +421,7 @@ impl Reader<'_> {
         }
     }
 
-    fn file(&mut self, entry: Entry<'_>, what: &str, string: &str) -> Result<Value, Refused> {
+    fn file(&mut self, entry: Entry<'_>, what: &dyn Display, string: &str) -> Result<Value, Refused> {
         let read = self.sources.resolve(&self.source, string).and_then(|id| Ok((self.sources.text(&id)?, id)));
         match read {
             Ok((text, id)) => {
@@ -436,7 +438,7 @@ impl Reader<'_> {
         }
     }
 
-    fn content(&mut self, entry: Entry<'_>, what: &str, string: &str) -> Result<Value, Refused> {
+    fn content(&mut self, entry: Entry<'_>, what: &dyn Display, string: &str) -> Result<Value, Refused> {
         let read = self.sources.resolve(&self.source, string).and_then(|id| Ok((self.sources.bytes(&id)?, id)));
         match read {
             Ok((bytes, id)) => {
@@ -453,7 +455,7 @@ impl Reader<'_> {
         }
     }
 
-    fn figure(&self, entry: Entry<'_>, what: &str, string: &str) -> Result<Value, Refused> {
+    fn figure(&self, entry: Entry<'_>, what: &dyn Display, string: &str) -> Result<Value, Refused> {
         match string.split_once('.') {
             Some((phase, metric)) if is_name(phase) => match plan::Metric::from_name(metric) {
                 Some(metric) => Ok(Value::Figure { phase: phase.to_owned(), metric }),
@@ -480,7 +482,7 @@ impl Reader<'_> {
         )
     }
 
-    fn numbers(&self, entry: Entry<'_>, ty: Type, what: &str, string: &str) -> Result<Value, Refused> {
+    fn numbers(&self, entry: Entry<'_>, ty: Type, what: &dyn Display, string: &str) -> Result<Value, Refused> {
         let mut list = Vec::new();
         for (from, piece) in pieces(string) {
             let digits = piece.strip_suffix("/s").unwrap_or(piece).replace('_', "");
@@ -506,7 +508,12 @@ impl Reader<'_> {
     }
 
     /// Several values of a list setting that is written as a child: `for-each candidate cores`.
-    pub fn read_list<'t>(&mut self, entries: impl Iterator<Item = Entry<'t>>, ty: Type, what: &str) -> Option<Valued> {
+    pub fn read_list<'t>(
+        &mut self,
+        entries: impl Iterator<Item = Entry<'t>>,
+        ty: Type,
+        what: &dyn Display,
+    ) -> Option<Valued> {
         let mut all: Option<Valued> = None;
         for entry in entries {
             let one = match (ty, entry.value()) {

@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod explain;
 pub mod fmt;
 pub mod load;
+pub mod new;
 pub mod plan;
 pub mod probe;
 pub mod report;

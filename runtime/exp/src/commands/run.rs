@@ -216,6 +216,8 @@ async fn prepare(
     let backend = match arguments.backend {
         BackendChoice::Docker => Backend::docker(stop).await?,
         BackendChoice::Process => Backend::process(),
+        // An engine is of no use to a study of commands.
+        BackendChoice::Auto if plan.candidates.iter().all(|candidate| candidate.image.is_none()) => Backend::process(),
         BackendChoice::Auto => match Backend::docker(stop).await {
             Ok(docker) => docker,
             Err(_) => Backend::process(),
