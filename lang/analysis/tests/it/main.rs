@@ -4,7 +4,6 @@ mod capacity;
 mod cascade;
 mod common;
 mod examples;
-mod fuzz;
 mod golden;
 mod hashes;
 mod inputs;
