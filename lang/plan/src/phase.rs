@@ -99,8 +99,11 @@ pub struct LoadProcedure {
     /// How an open loop's requests are spread in time.
     #[serde(default)]
     pub arrivals: Arrivals,
-    /// Connections.
+    /// Connections; where a factor gives them, the most of its levels.
     pub connections: u32,
+    /// The factor whose level is the number of connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_of: Option<String>,
     /// Whether connections are kept; otherwise each request has one of its own.
     #[serde(default = "kept")]
     pub keep_alive: bool,

@@ -126,8 +126,9 @@ fn base_hash(phase: &Phase, plan: &Plan, upstream: &Upstream) -> ContentHash {
             "load",
             streams,
             &load.rate,
-            (&load.course, load.arrivals),
-            (load.connections, load.keep_alive),
+            (&load.course, load.arrivals, load.keep_alive),
+            // Of a factor's connections each cell has its level.
+            (load.connections_of.is_none().then_some(load.connections), &load.connections_of),
             (load.window_ns, load.warm_up_ns, load.timeout_ns),
         )),
         Procedure::Pgbench(pgbench) => {

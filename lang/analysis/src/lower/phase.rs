@@ -2,8 +2,8 @@
 
 use plan::phase::Chosen;
 use plan::{
-    Choice, Condition, Estimate, Estimator, Gate, LoadProcedure, Metric, MetricRef, Order, Phase, Procedure, Rate,
-    Repeat,
+    Choice, Condition, Estimate, Estimator, Gate, Level, LoadProcedure, Metric, MetricRef, Order, Phase, Procedure,
+    Rate, Repeat,
 };
 
 use super::workload::place;
@@ -96,10 +96,52 @@ pub fn phase(item: &Item, around: &Around<'_>, problems: &mut Problems) -> Optio
         relevant_lower_bound: item.child("publish").is_some(),
         reads: reads(item).into_iter().map(|(name, _)| name.to_owned()).collect(),
     };
+    connections(item, &mut phase, around, problems);
     loops(item, &phase, problems);
     phase.estimates = item.each("estimate").filter_map(estimate).collect();
     phase.choose = choose(item, &phase, around, problems);
     Some(phase)
+}
+
+/// Connections that a factor gives: its levels are numbers of connections, and the most of them is what the host must hold.
+fn connections(item: &Item, phase: &mut Phase, around: &Around<'_>, problems: &mut Problems) {
+    let Procedure::Load(load) = &mut phase.procedure else { return };
+    let Some(factor) = load.connections_of.clone() else { return };
+    let Some(valued) = item.child("load").and_then(|load| load.setting("connections")) else { return };
+    let axis = phase.axes.iter().find(|axis| axis.factor == factor).map(|axis| axis.levels.clone());
+    let node = item.keyed("factor", &factor).or_else(|| around.study.find("factor", &factor));
+    let chosen = phase.with.iter().any(|chosen| chosen.factor == factor);
+    let levels = match (axis, node) {
+        (Some(levels), _) => levels,
+        // Its own place tells what is wrong with it.
+        (None, Some(node)) if chosen => super::axes::levels(node, around, &mut Problems::default()),
+        (None, Some(_)) => {
+            let message =
+                format!("phase `{}` neither varies nor takes `{factor}`, which gives its connections", item.key);
+            problems.push(
+                problem(&codes::NO_VALUE_HERE, &valued.at, message)
+                    .help(format!("write `over … {factor}`, or `with {factor} from=PHASE`")),
+            );
+            return;
+        }
+        // A factor that does not exist has its own diagnostic.
+        (None, None) => return,
+    };
+    let mut most = 0;
+    for level in levels {
+        match level {
+            Level::Integer(count) if (1..=crate::schema::MOST_CONNECTIONS).contains(&count) => most = most.max(count),
+            other => {
+                let message = format!(
+                    "the level {other} of `{factor}` is no number of connections from 1 to {}",
+                    crate::schema::MOST_CONNECTIONS
+                );
+                problems.push(problem(&codes::WRONG_TYPE, &valued.at, message));
+                return;
+            }
+        }
+    }
+    load.connections = count(Some(most), 1);
 }
 
 fn repeat(item: &Item, problems: &mut Problems) -> Repeat {

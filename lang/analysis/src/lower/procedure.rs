@@ -96,6 +96,10 @@ fn lower_load(item: &Item, load: &Item, around: &Around<'_>, problems: &mut Prob
         course: if open { course } else { Vec::new() },
         arrivals,
         connections: count(load.integer("connections"), 1),
+        connections_of: match load.setting("connections").map(|valued| &valued.value) {
+            Some(Value::Reference { name, .. }) => Some(name.clone()),
+            _ => None,
+        },
         keep_alive: load.text("keep-alive") != Some("off"),
         warm_up_ns: load.duration("warm-up").unwrap_or(10_000_000_000).unsigned_abs(),
         timeout_ns: load.duration("timeout").unwrap_or(10_000_000_000).unsigned_abs(),

@@ -75,7 +75,7 @@ impl Reader<'_> {
     /// The same value with or without quotes, where that is what is wrong.
     fn retype(&self, entry: Entry<'_>, ty: Type) -> Option<(&'static str, String)> {
         match (ty, entry.value()) {
-            (Type::Integer(..), syntax::Value::String { text, .. }) => {
+            (Type::Integer(..) | Type::IntegerOrFactor(..), syntax::Value::String { text, .. }) => {
                 text.parse::<i64>().ok().map(|number| ("write the number without quotes", number.to_string()))
             }
             (Type::Text | Type::Template, syntax::Value::Integer(number)) => {
@@ -107,7 +107,10 @@ impl Reader<'_> {
             _ => None,
         };
         match ty {
-            Type::Integer(least, most) => match value {
+            Type::IntegerOrFactor(..) if string.as_deref().is_some_and(|string| string.contains("${")) => {
+                self.factor(entry, ty, what, string.as_deref().unwrap_or_default())
+            }
+            Type::Integer(least, most) | Type::IntegerOrFactor(least, most) => match value {
                 syntax::Value::Integer(number) => match i64::try_from(number) {
                     Ok(number) if (least..=most).contains(&number) => Ok(Value::Integer(number)),
                     _ => Err(self.refuse(
@@ -319,7 +322,7 @@ impl Reader<'_> {
             Type::SignedDuration => units::duration(string).map(Value::Duration),
             Type::Rate => {
                 if string.contains("${") {
-                    return self.rate_factor(entry, ty, what, string);
+                    return self.factor(entry, ty, what, string);
                 }
                 units::rate(string).map(Value::Rate)
             }
@@ -350,7 +353,7 @@ impl Reader<'_> {
     }
 
     /// `rate="${rate}"`: one variable and nothing else.
-    fn rate_factor(&self, entry: Entry<'_>, ty: Type, what: &dyn Display, string: &str) -> Result<Value, Refused> {
+    fn factor(&self, entry: Entry<'_>, ty: Type, what: &dyn Display, string: &str) -> Result<Value, Refused> {
         match text::split(string) {
             Ok(split) if split.text.0.len() == 1 && split.variables.len() == 1 => {
                 Ok(Value::Reference { kind: Kind::Factor, name: split.variables[0].0.clone() })

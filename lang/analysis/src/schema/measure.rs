@@ -63,6 +63,9 @@ static WITH: NodeSpec = NodeSpec {
     ..NODE
 };
 
+/// Connections that a load may have at the most.
+pub const MOST_CONNECTIONS: i64 = 65_535;
+
 /// `load`.
 pub static LOAD: NodeSpec = NodeSpec {
     name: "load",
@@ -95,7 +98,7 @@ pub static LOAD: NodeSpec = NodeSpec {
             "How the requests are spread in time, open loop only.",
         )
         .default("constant"),
-        setting("connections", Type::Integer(1, 65_535), "64", "Connections.").required(),
+        setting("connections", Type::IntegerOrFactor(1, MOST_CONNECTIONS), "64", "Connections.").required(),
         setting(
             "keep-alive",
             Type::Word(&[

@@ -12,7 +12,7 @@ mod reuse;
 mod subject;
 mod traffic;
 
-pub use measure::{BETWEEN, GATE, LOAD, PHASE, RAMP, REPEAT, STEP};
+pub use measure::{BETWEEN, GATE, LOAD, MOST_CONNECTIONS, PHASE, RAMP, REPEAT, STEP};
 pub use publish::REPORT;
 pub use reuse::{INPUT, SECRET};
 pub use subject::{CANDIDATE, CREDENTIALS, DATABASE, MACHINE, PROBE};
@@ -94,6 +94,8 @@ pub enum Type {
     Word(&'static [Word]),
     /// A whole number within bounds.
     Integer(i64, i64),
+    /// A whole number within bounds, or the level of a factor.
+    IntegerOrFactor(i64, i64),
     /// A number within bounds, which may have a fraction.
     Decimal(f64, f64),
     /// A duration of at least zero.
@@ -148,6 +150,9 @@ impl Type {
                 [only] => format!("`{}`", only.name),
                 _ => format!("one of {}", crate::names::listed(words.iter().map(|word| word.name))),
             },
+            Self::IntegerOrFactor(least, most) => {
+                format!("{}, or \"${{factor}}\"", Self::Integer(least, most).noun())
+            }
             Self::Integer(least, most) => match (least, most) {
                 (least, i64::MAX) => format!("a whole number of at least {least}"),
                 (least, most) => format!("a whole number from {least} to {most}"),

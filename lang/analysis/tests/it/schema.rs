@@ -64,7 +64,9 @@ fn defaults_have_their_types() {
             let fits = match setting.ty {
                 Type::Duration | Type::SignedDuration => units::duration(default).is_ok(),
                 Type::Percent(most) => units::percent(default).is_ok_and(|ratio| ratio <= most),
-                Type::Integer(least, most) => default.parse().is_ok_and(|number: i64| (least..=most).contains(&number)),
+                Type::Integer(least, most) | Type::IntegerOrFactor(least, most) => {
+                    default.parse().is_ok_and(|number: i64| (least..=most).contains(&number))
+                }
                 Type::Decimal(least, most) => default.parse().is_ok_and(|number: f64| (least..=most).contains(&number)),
                 Type::Word(words) => words.iter().any(|word| word.name == default),
                 Type::Metric => plan::Metric::from_name(default).is_some(),

@@ -145,6 +145,7 @@ pub(crate) fn job(
             })?)
         }
     };
+    let connections = connections(load, levels)?;
     let proxy = match load.travel.proxy.as_deref().map(str::parse) {
         None => None,
         Some(Ok(proxy)) => Some(proxy),
@@ -155,14 +156,14 @@ pub(crate) fn job(
     };
     let cpus = run.plan.machine.cpus(Role::Load).clone();
     // A thread per CPU of the load role, as far as there are connections; one carries about 80,000 requests per second.
-    let threads = u32::try_from(cpus.len()).unwrap_or(1).clamp(1, load.connections.max(1));
+    let threads = u32::try_from(cpus.len()).unwrap_or(1).clamp(1, connections.max(1));
     Ok(Job {
         target: SocketAddr::from((Ipv4Addr::LOCALHOST, served.port)),
         host: format!("127.0.0.1:{}", served.port),
         workload,
         tokens: run.minted.tokens().clone(),
         variables: run.variables(levels, None),
-        connections: load.connections,
+        connections,
         keep_alive: load.keep_alive,
         rate,
         course: load.course.clone(),
@@ -183,6 +184,19 @@ pub(crate) fn job(
             tls: served.tls.clone(),
             proxy,
         },
+    })
+}
+
+/// The connections of a cell.
+fn connections(load: &LoadProcedure, levels: &BTreeMap<String, String>) -> Result<u32, StepError> {
+    let Some(factor) = &load.connections_of else { return Ok(load.connections) };
+    let level = levels.get(factor).map(String::as_str).unwrap_or_default();
+    level.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
+        StepError::step(
+            format!("`{level}` is no number of connections, and it is the level of `{factor}`"),
+            "",
+            "report this",
+        )
     })
 }
 

@@ -93,6 +93,7 @@ pub fn phase(name: &str, axes: Vec<Axis>, rate: Option<Rate>, valid: u32, at_mos
             arrivals: Arrivals::default(),
             keep_alive: true,
             connections: CONNECTIONS,
+            connections_of: None,
             window_ns: WINDOW_NS,
             warm_up_ns: 0,
             timeout_ns: 1_000_000_000,

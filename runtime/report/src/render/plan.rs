@@ -268,7 +268,10 @@ pub fn procedure(procedure: &Procedure) -> String {
             format!(
                 "{how}, workload {}: {}{}, {} window after {} warm-up",
                 load.workload,
-                counted(load.connections.into(), "connection", "connections"),
+                match &load.connections_of {
+                    None => counted(load.connections.into(), "connection", "connections"),
+                    Some(factor) => format!("as many connections as {factor} says, at most {}", load.connections),
+                },
                 travel(&load.travel),
                 span(load.window_ns),
                 span(load.warm_up_ns)
