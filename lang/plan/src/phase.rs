@@ -36,6 +36,9 @@ pub struct Phase {
     pub choose: Option<Choice>,
     /// Whether the relevant lower bound over the rate axis is the phase's `carried` figure.
     pub relevant_lower_bound: bool,
+    /// The factor of resources whose smallest level that carries the load is the phase's `demand` figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demand: Option<String>,
     /// Phases that this one reads.
     pub reads: Vec<String>,
 }
@@ -314,13 +317,15 @@ pub enum Metric {
     TransactionLatency,
     /// The rate that was carried, in requests per second.
     Carried,
+    /// The smallest level of a resource that carries the load.
+    Demand,
     /// The level that the phase chose, and what the worst one costs.
     Choice,
 }
 
 impl Metric {
     /// Every metric.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Throughput,
         Self::CpuPerRequest,
         Self::PacedCpuPerRequest,
@@ -343,6 +348,7 @@ impl Metric {
         Self::Tps,
         Self::TransactionLatency,
         Self::Carried,
+        Self::Demand,
         Self::Choice,
     ];
 
@@ -371,6 +377,7 @@ impl Metric {
             Self::Tps => "tps",
             Self::TransactionLatency => "transaction-latency",
             Self::Carried => "carried",
+            Self::Demand => "demand",
             Self::Choice => "choice",
         }
     }
@@ -398,7 +405,7 @@ impl Metric {
             | Self::StartTime
             | Self::StartCpu => "ms",
             Self::Achieved => "ratio",
-            Self::Errors => "count",
+            Self::Errors | Self::Demand => "count",
             Self::Database | Self::Choice => "",
         }
     }

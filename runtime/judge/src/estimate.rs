@@ -24,7 +24,11 @@ pub(crate) struct Estimated {
 /// The estimator of a metric in a phase: the declared one, else the median.
 pub(crate) fn estimator_of(phase: &Phase, metric: Metric) -> Estimator {
     let declared = phase.estimates.iter().find(|estimate| estimate.metric == metric).map(|estimate| estimate.by);
-    declared.unwrap_or(if metric == Metric::Carried { Estimator::Majority } else { Estimator::Median })
+    declared.unwrap_or(if matches!(metric, Metric::Carried | Metric::Demand) {
+        Estimator::Majority
+    } else {
+        Estimator::Median
+    })
 }
 
 /// Reduces values of valid repetitions.
@@ -173,6 +177,9 @@ pub(crate) fn formula(metric: Metric) -> &'static str {
         Metric::TransactionLatency => "mean latency of a transaction as pgbench says",
         Metric::Carried => {
             "highest rate carried in more than half of its valid repetitions, below the lowest rate that was not"
+        }
+        Metric::Demand => {
+            "smallest amount of the resource from which on every one carried the load in more than half of its valid repetitions"
         }
         Metric::Choice => "level with the largest estimate",
     }

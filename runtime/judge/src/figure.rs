@@ -8,7 +8,7 @@ use crate::evidence::Evidence;
 use crate::judgement::{Figure, JudgedRepetition, Outcome};
 use crate::mapping::cell_levels;
 use crate::remarks::{BOTTLENECK, CHECKPOINT};
-use crate::{carried, paced};
+use crate::{carried, demand, paced};
 
 /// Every figure of the plan, by phase, then cell, then metric.
 pub(crate) fn figures(plan: &Plan, evidence: &Evidence, repetitions: &[JudgedRepetition]) -> Vec<Figure> {
@@ -33,6 +33,7 @@ pub(crate) fn figures(plan: &Plan, evidence: &Evidence, repetitions: &[JudgedRep
             }
         }
         figures.extend(carried::figures(plan, evidence, phase, &of_phase));
+        figures.extend(demand::figures(plan, evidence, phase, &of_phase));
     }
     figures
 }
@@ -42,7 +43,9 @@ fn all_metrics(plan: &Plan, phase: &Phase) -> Vec<Metric> {
     let mut metrics = metrics_of(phase);
     for metric in Metric::ALL {
         let named = is_named(plan, phase, metric);
-        if named && !metrics.contains(&metric) && !matches!(metric, Metric::Carried | Metric::Choice | Metric::Database)
+        if named
+            && !metrics.contains(&metric)
+            && !matches!(metric, Metric::Carried | Metric::Demand | Metric::Choice | Metric::Database)
         {
             metrics.push(metric);
         }
@@ -73,6 +76,7 @@ pub(crate) fn is_published(plan: &Plan, phase: &Phase, metric: Metric) -> bool {
     };
     phase.estimates.iter().any(|estimate| estimate.metric == metric)
         || (phase.relevant_lower_bound && metric == Metric::Carried)
+        || (phase.demand.is_some() && metric == Metric::Demand)
         || plan.report.items.iter().any(|item| match item {
             ReportItem::Table { of, .. } | ReportItem::BarChart { of, .. } | ReportItem::LineChart { of, .. } => {
                 named(of)

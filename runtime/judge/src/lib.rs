@@ -11,6 +11,7 @@
 mod agreement;
 mod carried;
 mod choice;
+mod demand;
 mod derive;
 mod estimate;
 pub mod evidence;

@@ -26,10 +26,14 @@ pub(crate) fn rate_factor(phase: &Phase) -> Option<&str> {
     }
 }
 
-/// The factors of a figure: the phase's, less the rate for a carried one.
+/// The factors of a figure: the phase's, less the one that the figure itself decides.
 pub(crate) fn figure_factors(phase: &Phase, metric: Metric) -> Vec<&str> {
-    let rate = if metric == Metric::Carried { rate_factor(phase) } else { None };
-    phase.axes.iter().map(|axis| axis.factor.as_str()).filter(|factor| Some(*factor) != rate).collect()
+    let decided = match metric {
+        Metric::Carried => rate_factor(phase),
+        Metric::Demand => phase.demand.as_deref(),
+        _ => None,
+    };
+    phase.axes.iter().map(|axis| axis.factor.as_str()).filter(|factor| Some(*factor) != decided).collect()
 }
 
 /// The level of `factor` in these levels.

@@ -51,18 +51,18 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                     .help("add `gate census` and `gate service-demand`, or estimate it `by=median`");
                 continue;
             }
-            if estimate.by == Estimator::Majority && estimate.metric != Metric::Carried {
+            if estimate.by == Estimator::Majority && !is_voted_on(estimate.metric) {
                 findings
                     .add(at, &[item, node], format!("`{name}` is a quantity and can't be voted on"))
                     .help("estimate it `by=median`; `majority` is for `carried`");
                 continue;
             }
-            if estimate.metric == Metric::Carried && estimate.by != Estimator::Majority {
+            if is_voted_on(estimate.metric) && estimate.by != Estimator::Majority {
                 findings
                     .add(
                         at,
                         &[item, node],
-                        format!("`carried` is a yes or no per repetition, and has no {}", estimate.by.name()),
+                        format!("`{name}` is a yes or no per repetition, and has no {}", estimate.by.name()),
                     )
                     .help("estimate it `by=majority`");
                 continue;
@@ -76,4 +76,9 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
             }
         }
     }
+}
+
+/// Whether the metric is made of votes.
+fn is_voted_on(metric: Metric) -> bool {
+    matches!(metric, Metric::Carried | Metric::Demand)
 }

@@ -17,6 +17,7 @@ pub fn produces(phase: &Phase, metric: Metric, has_database: bool) -> bool {
             Metric::CorrectedP50 | Metric::CorrectedP99 | Metric::CorrectedP999 | Metric::Achieved,
         ) => open && matches!(&phase.procedure, Procedure::Load(load) if super::tool::accounts_for(load, metric)),
         (Procedure::Load(_), Metric::Carried) => !phase.carried.is_empty(),
+        (Procedure::Load(_), Metric::Demand) => phase.demand.is_some(),
         (Procedure::Load(_), Metric::Choice) => phase.choose.is_some(),
         (Procedure::Load(_), Metric::Database | Metric::DatabaseCoresUsed | Metric::DatabaseCpuPerRequest) => {
             has_database
@@ -46,6 +47,7 @@ pub fn rate_factor(phase: &Phase) -> Option<&str> {
 pub fn axes(phase: &Phase, metric: Metric) -> Vec<&str> {
     let decided = match metric {
         Metric::Carried => rate_factor(phase),
+        Metric::Demand => phase.demand.as_deref(),
         Metric::Choice => phase.choose.as_ref().map(|choice| choice.factor.as_str()),
         _ => None,
     };

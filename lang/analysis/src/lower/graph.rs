@@ -77,8 +77,14 @@ pub fn steps(plan: &Plan) -> Vec<Step> {
                 StepKind::MeasureCell { phase: phase.name.clone(), cell: u32::try_from(index).unwrap_or(u32::MAX) };
             measured.push(graph.add(kind, needs, &cell.hash));
         }
-        let own =
-            ContentHash::of(&(&phase.repeat, &phase.gates, &phase.carried, &phase.estimates, &phase.choose, machine));
+        let own = ContentHash::of(&(
+            &phase.repeat,
+            &phase.gates,
+            &phase.carried,
+            &phase.estimates,
+            (&phase.choose, &phase.demand),
+            machine,
+        ));
         let kind = StepKind::Estimate { phase: phase.name.clone() };
         estimates.push((&phase.name, graph.add(kind, measured, &own)));
     }

@@ -94,12 +94,14 @@ pub fn phase(item: &Item, around: &Around<'_>, problems: &mut Problems) -> Optio
         estimates: Vec::new(),
         choose: None,
         relevant_lower_bound: item.child("publish").is_some(),
+        demand: None,
         reads: reads(item).into_iter().map(|(name, _)| name.to_owned()).collect(),
     };
     connections(item, &mut phase, around, problems);
     loops(item, &phase, problems);
     phase.estimates = item.each("estimate").filter_map(estimate).collect();
     phase.choose = choose(item, &phase, around, problems);
+    phase.demand = demand(item, &phase, around, problems);
     Some(phase)
 }
 
@@ -250,7 +252,7 @@ fn loops(item: &Item, phase: &Phase, problems: &mut Problems) {
         problems.push(problem(&codes::CONTRADICTION, own(item, node), message).help(format!("remove `{what}`")));
     };
     if !open {
-        for node in item.each("carried").chain(item.each("publish")) {
+        for node in item.each("carried").chain(item.each("publish")).chain(item.each("demand")) {
             refuse(node, node.kind(), "an open loop");
         }
         if let Some(gate) = item.keyed("gate", "send-lag") {
@@ -353,6 +355,49 @@ fn choose(item: &Item, phase: &Phase, around: &Around<'_>, problems: &mut Proble
     }
     let maximising = node.text("maximising").and_then(Metric::from_name).unwrap_or(Metric::Throughput);
     Some(Choice { factor, maximising, for_each })
+}
+
+/// The factor of resources. A figure over them needs votes at each, and an order among them.
+fn demand(item: &Item, phase: &Phase, around: &Around<'_>, problems: &mut Problems) -> Option<String> {
+    let node = item.child("demand")?;
+    let argument = node.args.first()?;
+    let factor = argument.text()?;
+    let Some(axis) = phase.axes.iter().find(|axis| axis.factor == factor) else {
+        // A factor that does not exist has its own diagnostic.
+        let known: Vec<&str> = phase.axes.iter().map(|axis| axis.factor.as_str()).collect();
+        let exists = around.study.find("factor", factor).is_some() || item.keyed("factor", factor).is_some();
+        if !item.broken && exists {
+            let message = format!("phase `{}` has a demand of `{factor}` and does not vary it", item.key);
+            let help = format!("write `over … {factor}`; it varies {}", names::listed(known));
+            problems.push(problem(&codes::NOT_AN_AXIS, &argument.at, message).help(help));
+        }
+        return None;
+    };
+    if super::figures::rate_factor(phase) == Some(factor) {
+        let message = format!("`{factor}` is the load of phase `{}`, and its demand is of what carries it", item.key);
+        problems.push(
+            problem(&codes::CONTRADICTION, &argument.at, message).help("name the factor of resources, such as `cores`"),
+        );
+        return None;
+    }
+    if let Some(level) = axis.levels.iter().find(|level| !matches!(level, Level::Integer(_))) {
+        let message = format!("the level {level} of `{factor}` is no amount of a resource");
+        problems.push(problem(&codes::WRONG_TYPE, &argument.at, message).help("give it levels that are whole numbers"));
+        return None;
+    }
+    if phase.carried.is_empty() {
+        // In a closed loop nothing is carried, which is told already.
+        let open = matches!(&phase.procedure, Procedure::Load(load) if load.rate.is_some());
+        if open && item.child("carried").is_none() {
+            let message = format!("phase `{}` does not say when a load is carried", item.key);
+            problems.push(
+                problem(&codes::CONTRADICTION, own(item, node), message)
+                    .help("write `carried \"achieved >= 99%\" …`, or remove `demand`"),
+            );
+        }
+        return None;
+    }
+    Some(factor.to_owned())
 }
 
 /// A number of things, within what the schema allows.

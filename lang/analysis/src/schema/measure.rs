@@ -36,7 +36,9 @@ pub static PHASE: NodeSpec = NodeSpec {
         "saturation",
         "The definition that this one amends.",
     )],
-    children: &[&OVER, &WITH, &FACTOR, &LOAD, &PGBENCH, &START, &REPEAT, &GATE, &CARRIED, &ESTIMATE, &CHOOSE, &PUBLISH],
+    children: &[
+        &OVER, &WITH, &FACTOR, &LOAD, &PGBENCH, &START, &REPEAT, &GATE, &CARRIED, &ESTIMATE, &CHOOSE, &DEMAND, &PUBLISH,
+    ],
     key: 1,
     defines: Some(Kind::Phase),
     ..NODE
@@ -402,6 +404,15 @@ static CHOOSE: NodeSpec = NodeSpec {
         )
         .required(),
     ],
+    ..NODE
+};
+
+static DEMAND: NodeSpec = NodeSpec {
+    name: "demand",
+    doc: "The factor whose levels are amounts of a resource. The phase's figure `demand` is the smallest of them from which on \
+          every one carries the load in more than half of its repetitions, for each combination of the other factors.",
+    example: "demand cores",
+    arguments: &[argument("factor", Type::Reference(Kind::Factor), "The factor; its levels are whole numbers.")],
     ..NODE
 };
 

@@ -110,6 +110,7 @@ pub fn phase(name: &str, axes: Vec<Axis>, rate: Option<Rate>, valid: u32, at_mos
         estimates: Vec::new(),
         choose: None,
         relevant_lower_bound: false,
+        demand: None,
         reads: Vec::new(),
     }
 }

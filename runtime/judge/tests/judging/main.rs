@@ -4,6 +4,7 @@ mod arbitrary;
 mod bench;
 mod carried;
 mod choices;
+mod demand;
 mod figures;
 mod gates;
 mod next;

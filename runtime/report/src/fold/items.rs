@@ -66,10 +66,11 @@ impl Context<'_> {
         }
     }
 
-    /// The factors of a figure with their levels. What a phase's `carried` figure is made over is not among them.
+    /// The factors of a figure with their levels. What a `carried` or `demand` figure is made over is not among them.
     fn axes(&self, of: &MetricRef) -> Vec<FigureAxis> {
         let Some(phase) = self.plan.phase(&of.phase) else { return Vec::new() };
-        let searched = match &phase.procedure {
+        let decided = match &phase.procedure {
+            _ if of.metric == Metric::Demand => phase.demand.as_deref(),
             Procedure::Load(load) if of.metric == Metric::Carried => match &load.rate {
                 Some(Rate::Factor(factor)) => Some(factor.as_str()),
                 _ => None,
@@ -79,7 +80,7 @@ impl Context<'_> {
         phase
             .axes
             .iter()
-            .filter(|axis| Some(axis.factor.as_str()) != searched)
+            .filter(|axis| Some(axis.factor.as_str()) != decided)
             .map(|axis| FigureAxis {
                 factor: axis.factor.clone(),
                 levels: axis.levels.iter().map(ToString::to_string).collect(),

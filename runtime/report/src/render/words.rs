@@ -30,6 +30,7 @@ pub fn metric(metric: Metric) -> &'static str {
         Metric::Tps => "transactions",
         Metric::TransactionLatency => "transaction latency",
         Metric::Carried => "rate carried",
+        Metric::Demand => "demand",
         Metric::Choice => "choice",
     }
 }
@@ -58,6 +59,7 @@ pub fn definition(metric: Metric) -> &'static str {
         Metric::Tps => "transactions per second as pgbench counts them",
         Metric::TransactionLatency => "mean time of a transaction as pgbench counts it",
         Metric::Carried => "highest rate carried below the lowest that was not",
+        Metric::Demand => "smallest amount of the resource from which on every one carries the load",
         Metric::Choice => "the level that was chosen",
     }
 }

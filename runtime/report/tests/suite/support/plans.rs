@@ -293,6 +293,7 @@ fn phase(draft: Draft) -> Phase {
         estimates: draft.estimates.into_iter().map(|(metric, by)| Estimate { metric, by }).collect(),
         choose: None,
         relevant_lower_bound: false,
+        demand: None,
         reads: draft.reads.into_iter().map(str::to_owned).collect(),
     }
 }
