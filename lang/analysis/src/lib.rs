@@ -96,7 +96,7 @@ pub fn analyse(sources: &dyn Sources, id: &SourceId, options: &Options) -> Analy
     lowered.plan.limits.extend(sharing(&lowered.plan));
     lowered.plan.limits.extend(unchecked(&lowered.plan));
     check::transport::check(&study, &lowered.plan, &mut problems);
-    let look = lint::Look { study: &study, plan: &lowered.plan, host, has_errors: problems.has_errors() };
+    let look = lint::Look { study: &study, plan: &lowered.plan, host, sources, has_errors: problems.has_errors() };
     let limits = lint::run(&look, &options.levels, &mut problems);
     if lint::denies_all(&options.levels) {
         problems.deny_warnings(|diagnostic| !lint::is_lint(diagnostic.name));

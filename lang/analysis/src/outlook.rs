@@ -65,6 +65,23 @@ pub fn server_bytes(text: &str, unit: u64) -> Option<u64> {
     number.checked_mul(unit)
 }
 
+/// Seconds of a setting of PostgreSQL, such as `30min`; a number alone counts seconds. Source: as [`server_bytes`].
+pub fn server_seconds(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    let unit = match text[end..].trim() {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "min" => 60.0,
+        "h" => 3_600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    Some(number * unit)
+}
+
 /// What a phase will cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseOutlook {

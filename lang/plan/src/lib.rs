@@ -93,6 +93,9 @@ pub struct Plan {
     pub agreements: Vec<Agreement>,
     /// What is published.
     pub report: ReportPlan,
+    /// Time that the study may take, ns, where it says so. A run that took longer says so among its limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_ns: Option<u64>,
     /// Known before the run and printed in the report: accepted lints, shared CPUs, phases that a profile left out.
     pub limits: Vec<Limit>,
     /// The DAG: what has to happen, in a topological order.

@@ -15,6 +15,7 @@ use crate::model::{
     ContractOutcome, Durations, Ending, FailureNote, NotMeasured, PhaseGates, REPORT_VERSION, Report, Reproduce,
     Stretch, Study, Superseded,
 };
+use crate::number::span;
 use crate::render::plan::{cell_name, gate, procedure, step_name};
 
 /// Steps that are named where several were not tried for the same reason; the rest is counted.
@@ -65,7 +66,7 @@ impl Fold {
             verdict,
             confidence: judgement.confidence.clone(),
             ending: ending(&self.history),
-            limits: without_repeats(judgement.limits.clone()),
+            limits: without_repeats(judgement.limits.iter().cloned().chain(over_budget(plan, &self.history)).collect()),
             items,
             not_measured: self.not_measured(plan),
             contract: self.contract(plan),
@@ -295,6 +296,12 @@ pub(crate) fn timestamp(unix_ns: u64) -> String {
         Ok(instant) => instant.to_string(),
         Err(_) => format!("{unix_ns} ns after 1970"),
     }
+}
+
+/// A run that took longer than the study may.
+fn over_budget(plan: &Plan, history: &History) -> Option<String> {
+    let (budget, took) = (plan.budget_ns?, history.active_ns());
+    (took > budget).then(|| format!("The run took {}, longer than the study's budget of {}.", span(took), span(budget)))
 }
 
 fn durations(plan: &Plan, history: &History) -> Durations {

@@ -1,9 +1,9 @@
 //! `fixed-order`: candidates that are never interleaved, so that drift looks like a difference.
 
 use plan::Order;
-use syntax::Severity;
+use syntax::{Applicability, Severity};
 
-use super::{Findings, Lint, Look, info};
+use super::{Findings, Lint, Look, info, mend};
 
 /// The lint.
 pub const LINT: Lint = Lint {
@@ -28,6 +28,7 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
             .unwrap_or(&item.name_at);
         findings
             .add(at, &[item], format!("phase `{}` measures all repetitions of a cell in a row: a slow quarter of an hour becomes a slow cell", phase.name))
-            .help("write `order=blocks`: every block measures each cell once, in a random order");
+            .help("write `order=blocks`: every block measures each cell once, in a random order")
+            .fix(item.child("repeat").and_then(|repeat| mend::set(repeat, "order", "blocks", Applicability::Safe)));
     }
 }

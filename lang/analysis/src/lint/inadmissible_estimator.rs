@@ -1,9 +1,9 @@
 //! `inadmissible-estimator`: a value made in a way that its metric does not allow.
 
 use plan::{Estimator, Gate, Metric};
-use syntax::Severity;
+use syntax::{Applicability, Severity};
 
-use super::{Findings, Lint, Look, info};
+use super::{Findings, Lint, Look, info, mend};
 
 /// The lint.
 pub const LINT: Lint = Lint {
@@ -32,7 +32,8 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                         &[item, node],
                         format!("the best `{name}` of several says what luck can do, not what the service does"),
                     )
-                    .help("estimate it `by=median`");
+                    .help("estimate it `by=median`")
+                    .fix(mend::set(node, "by", "median", Applicability::Unsafe));
                 continue;
             }
             let guarded = phase.gates.iter().any(|gate| {
@@ -48,13 +49,15 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                             phase.name
                         ),
                     )
-                    .help("add `gate census` and `gate service-demand`, or estimate it `by=median`");
+                    .help("add `gate census` and `gate service-demand`, or estimate it `by=median`")
+                    .fix(mend::set(node, "by", "median", Applicability::Unsafe));
                 continue;
             }
             if estimate.by == Estimator::Majority && !is_voted_on(estimate.metric) {
                 findings
                     .add(at, &[item, node], format!("`{name}` is a quantity and can't be voted on"))
-                    .help("estimate it `by=median`; `majority` is for `carried`");
+                    .help("estimate it `by=median`; `majority` is for `carried`")
+                    .fix(mend::set(node, "by", "median", Applicability::Unsafe));
                 continue;
             }
             if is_voted_on(estimate.metric) && estimate.by != Estimator::Majority {
@@ -64,7 +67,8 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                         &[item, node],
                         format!("`{name}` is a yes or no per repetition, and has no {}", estimate.by.name()),
                     )
-                    .help("estimate it `by=majority`");
+                    .help("estimate it `by=majority`")
+                    .fix(mend::set(node, "by", "majority", Applicability::Safe));
                 continue;
             }
             if estimate.by == Estimator::Majority && phase.repeat.valid.is_multiple_of(2) {
@@ -72,7 +76,10 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                 findings
                     .add(at, &[item, node], format!("a majority of {} votes can be a tie", phase.repeat.valid))
                     .also(place, "an even number of repetitions")
-                    .help(format!("write `repeat {}`", phase.repeat.valid + 1));
+                    .help(format!("write `repeat {}`", phase.repeat.valid + 1))
+                    .fix(item.child("repeat").and_then(|repeat| {
+                        mend::argument(repeat, &(phase.repeat.valid + 1).to_string(), Applicability::Unsafe)
+                    }));
             }
         }
     }

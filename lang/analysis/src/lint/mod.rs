@@ -7,24 +7,31 @@
 
 mod dirty_database;
 mod fixed_order;
+mod floating_mix;
 mod generator_fails_first;
 mod inadmissible_estimator;
 mod level;
+mod mend;
 mod no_generator_probe;
+mod non_monotone_search;
 mod open_loop_alone;
 mod overlapping_cpus;
 mod pool_exceeds_connections;
 mod single_repetition;
+mod summed_rss;
 mod too_few_samples;
 mod unbracketed_optimum;
+mod unmeasured_report;
+mod unreachable_budget;
 mod unreported_phase;
 mod unused_allow;
 mod unvalidated_response;
 mod vacuous_gate;
 mod warm_up_too_short;
+mod window_too_short;
 
 use plan::{Limit, MetricRef, Phase, Plan, Procedure, ReportItem};
-use syntax::{Applicability, Code, Diagnostic, Fix, Label, Location, Severity};
+use syntax::{Applicability, Code, Diagnostic, Fix, Label, Location, Severity, Sources};
 
 use crate::check::references::inside;
 use crate::codes::CodeInfo;
@@ -67,6 +74,12 @@ pub static LINTS: &[Lint] = &[
     warm_up_too_short::LINT,
     unreported_phase::LINT,
     unused_allow::LINT,
+    non_monotone_search::LINT,
+    floating_mix::LINT,
+    summed_rss::LINT,
+    unreachable_budget::LINT,
+    window_too_short::LINT,
+    unmeasured_report::LINT,
 ];
 
 /// What lints look at.
@@ -77,6 +90,8 @@ pub struct Look<'a> {
     pub plan: &'a Plan,
     /// The host, where it is known.
     pub host: Option<&'a Host>,
+    /// The study's texts: what a change removes or adds depends on what stands around it.
+    pub sources: &'a dyn Sources,
     /// Whether the study or its profile has errors: then what is absent may only be misspelt.
     pub has_errors: bool,
 }
@@ -110,6 +125,25 @@ impl<'a> Look<'a> {
 /// Whether the phase has a closed loop.
 pub fn is_closed(phase: &Phase) -> bool {
     matches!(&phase.procedure, Procedure::Load(load) if load.rate.is_none())
+}
+
+/// Whether the phase writes to the database: by pgbench, or by a stream that creates rows or may change something.
+pub fn writes(look: &Look<'_>, phase: &Phase) -> bool {
+    writer(look, phase).is_some()
+}
+
+/// What writes to the database in the phase.
+pub fn writer(look: &Look<'_>, phase: &Phase) -> Option<String> {
+    match &phase.procedure {
+        Procedure::Pgbench(_) => Some("pgbench".to_owned()),
+        Procedure::Load(load) => {
+            let stream = look.plan.workload(&load.workload)?.streams.iter().find(|stream| {
+                stream.creates_row_in.is_some() || !matches!(stream.request.method.as_str(), "GET" | "HEAD" | "OPTIONS")
+            })?;
+            Some(format!("stream `{}`", stream.name))
+        }
+        Procedure::Start(_) => None,
+    }
 }
 
 /// Whether the phase has an open loop.
@@ -258,8 +292,10 @@ pub fn run(look: &Look<'_>, levels: &Levels, problems: &mut Problems) -> Vec<Lim
                 Some(level) => diagnostic.severity = level.severity(),
                 None => {}
             }
-            let remove = Fix::replace("remove it", unused.whole.clone(), "", Applicability::Safe);
-            problems.push(diagnostic.fix(remove));
+            problems.push(match mend::without_node(look, unused.whole, Applicability::Safe) {
+                Some(remove) => diagnostic.fix(remove),
+                None => diagnostic,
+            });
         }
     }
     limits

@@ -1,9 +1,10 @@
 //! `pool-exceeds-connections`: more connections than the database gives.
 
-use plan::{Level, Piece, Procedure};
-use syntax::Severity;
+use plan::{Candidate, Level, Piece, Procedure, Text};
+use syntax::{Applicability, Fix, Severity};
 
 use super::{Findings, Lint, Look, info};
+use crate::resolve::Item;
 
 /// The lint.
 pub const LINT: Lint = Lint {
@@ -45,20 +46,21 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
         if !uses_database {
             continue;
         }
+        let processes = processes(look, candidate);
         for (name, text) in &candidate.env {
-            let folded = name.to_ascii_uppercase();
-            if !(folded.contains("POOL") || folded.contains("CONNECTIONS")) {
+            if !names(name, &["POOL", "CONNECTIONS"]) {
                 continue;
             }
-            let (size, factor) = match text.0.as_slice() {
-                [Piece::Literal(text)] => (text.trim().parse::<u64>().ok(), None),
-                [Piece::Variable(factor)] => (largest(look, factor), Some(factor.as_str())),
-                _ => continue,
-            };
-            let Some(size) = size.filter(|size| *size > left) else { continue };
+            let Some((each, factor)) = number(look, text) else { continue };
+            let size = each.saturating_mul(processes.as_ref().map_or(1, |(_, count)| *count));
+            let Some(size) = Some(size).filter(|size| *size > left) else { continue };
             let env = node.child("env").and_then(|env| env.free.iter().find(|(known, _)| known == name));
             let at = env.map_or(&node.name_at, |(_, valued)| &valued.at);
-            let what = factor.map_or_else(String::new, |factor| format!(" (the largest level of `{factor}`)"));
+            let largest = factor.map_or_else(String::new, |factor| format!(", the largest level of `{factor}`"));
+            let what = match &processes {
+                Some((variable, count)) => format!(" ({each}{largest} × {count} processes of `{variable}`)"),
+                None => largest.strip_prefix(", ").map_or_else(String::new, |largest| format!(" ({largest})")),
+            };
             findings
                 .add(
                     at,
@@ -69,7 +71,8 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                     ),
                 )
                 .also(set_at, format!("max_connections is {most} here"))
-                .help(format!("set max_connections to at least {}, or lower the pool", size + RESERVED));
+                .help(format!("set max_connections to at least {}, or lower the pool", size + RESERVED))
+                .fix(most_connections(item, size + RESERVED));
         }
     }
     for (phase, node) in look.phases() {
@@ -86,9 +89,38 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                     format!("pgbench opens {clients} connections, and max_connections={most} leaves {left} ({most} − {RESERVED} reserved)"),
                 )
                 .also(set_at, format!("max_connections is {most} here"))
-                .help(format!("set max_connections to at least {}, or lower `clients`", clients + RESERVED));
+                .help(format!("set max_connections to at least {}, or lower `clients`", clients + RESERVED))
+                .fix(most_connections(item, clients + RESERVED));
         }
     }
+}
+
+/// `max_connections` of the database raised, where the study sets it.
+fn most_connections(database: &Item, most: u64) -> Option<Fix> {
+    let (_, valued) = database.child("set")?.free.iter().find(|(name, _)| name == "max_connections")?;
+    let title = format!("write `max_connections={most}`");
+    Some(Fix::replace(title, valued.at.clone(), most.to_string(), Applicability::Unsafe))
+}
+
+/// Whether an environment variable's name says one of these.
+fn names(variable: &str, words: &[&str]) -> bool {
+    let folded = variable.to_ascii_uppercase();
+    words.iter().any(|word| folded.contains(word))
+}
+
+/// A text that is a number, or a factor with its largest level.
+fn number<'a>(look: &Look<'_>, text: &'a Text) -> Option<(u64, Option<&'a str>)> {
+    match text.0.as_slice() {
+        [Piece::Literal(text)] => Some((text.trim().parse().ok()?, None)),
+        [Piece::Variable(factor)] => Some((largest(look, factor)?, Some(factor))),
+        _ => None,
+    }
+}
+
+/// How many processes have a pool of their own, and the variable that says so.
+fn processes(look: &Look<'_>, candidate: &Candidate) -> Option<(String, u64)> {
+    let (name, text) = candidate.env.iter().find(|(name, _)| names(name, &["WORKERS", "PROCESSES", "CHILDREN"]))?;
+    number(look, text).map(|(count, _)| (name.clone(), count))
 }
 
 fn largest(look: &Look<'_>, factor: &str) -> Option<u64> {

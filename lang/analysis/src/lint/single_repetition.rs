@@ -1,8 +1,8 @@
 //! `single-repetition`: a published value that was seen once.
 
-use syntax::Severity;
+use syntax::{Applicability, Severity};
 
-use super::{Findings, Lint, Look, info};
+use super::{Findings, Lint, Look, info, mend};
 
 /// The lint.
 pub const LINT: Lint = Lint {
@@ -23,6 +23,7 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                 &[item],
                 format!("phase `{}` is published from one repetition per cell, which shows no spread", phase.name),
             )
-            .help("write `repeat 6`: six give a 95 % interval for a median, fewer don't");
+            .help("write `repeat 6`: six give a 95 % interval for a median, fewer don't")
+            .fix(item.child("repeat").and_then(|repeat| mend::argument(repeat, "6", Applicability::Unsafe)));
     }
 }

@@ -1,9 +1,9 @@
 //! `too-few-samples`: a percentile that the expected number of requests can't support.
 
 use plan::{Level, LoadProcedure, Metric, Phase, Procedure, Rate};
-use syntax::Severity;
+use syntax::{Applicability, Severity};
 
-use super::{Findings, Lint, Look, info};
+use super::{Findings, Lint, Look, info, mend};
 
 /// The lint.
 pub const LINT: Lint = Lint {
@@ -77,7 +77,10 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                         crate::value::units::as_duration(i64::try_from(load.window_ns).unwrap_or(i64::MAX))
                     ),
                 )
-                .help(format!("lengthen the window to {:.0}s, or judge a lower percentile", (needed / rate).ceil()));
+                .help(format!("lengthen the window to {:.0}s, or judge a lower percentile", (needed / rate).ceil()))
+                .fix(item.child("load").filter(|load| load.setting("for").is_some()).and_then(|load| {
+                    mend::set(load, "for", &format!("\"{:.0}s\"", (needed / rate).ceil()), Applicability::Unsafe)
+                }));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! `vacuous-gate`: a gate that can't fail, or passes below what it vouches for.
 
 use plan::Gate;
-use syntax::{Location, Severity};
+use syntax::{Applicability, Fix, Location, Severity};
 
-use super::{Findings, Lint, Look, info};
+use super::{Findings, Lint, Look, info, mend};
 use crate::resolve::Item;
 use crate::value::units::as_percent;
 
@@ -55,9 +55,16 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                     &[item, node],
                     format!("gate `{}` of phase `{}` can't fail: {why}", gate.name(), phase.name),
                 )
-                .help("set the level where a bad repetition would miss it");
+                .help("set the level where a bad repetition would miss it")
+                .fix(usual(node, setting));
         }
     }
+}
+
+/// The level that the gate has where a study says nothing.
+fn usual(node: &Item, setting: &str) -> Option<Fix> {
+    let default = node.spec.setting(setting, node.variant)?.default?;
+    mend::set(node, setting, &format!("\"{default}\""), Applicability::Unsafe)
 }
 
 fn at(node: &Item, setting: &str) -> Location {

@@ -1,9 +1,9 @@
 //! `warm-up-too-short`: a window that begins before the service is warm.
 
 use plan::Procedure;
-use syntax::Severity;
+use syntax::{Applicability, Severity};
 
-use super::{Findings, Lint, Look, info};
+use super::{Findings, Lint, Look, info, mend};
 use crate::value::units::as_duration;
 
 /// The lint.
@@ -36,6 +36,7 @@ fn check(look: &Look<'_>, findings: &mut Findings) {
                 &[item],
                 format!("phase `{}` warms up for {warm_up}, so its window measures the start as well", phase.name),
             )
-            .help("warm up for at least 1s, or as long as the service takes to reach its steady state");
+            .help("warm up for at least 1s, or as long as the service takes to reach its steady state")
+            .fix(mend::set(node, "warm-up", "\"10s\"", Applicability::Unsafe));
     }
 }

@@ -74,6 +74,7 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
         phases: Vec::new(),
         agreements: Vec::new(),
         report: ReportPlan { items: Vec::new(), reproduce: reproduce(study, machine) },
+        budget_ns: header.and_then(|item| item.duration("budget")).map(i64::unsigned_abs),
         limits: Vec::new(),
         steps: Vec::new(),
     };
@@ -515,6 +516,12 @@ fn values(study: &Study, plan: &Plan, item: &Item, phase: &Phase, problems: &mut
 
 /// Metrics that the phase estimates, maximises or compares are measured by it.
 fn metrics(item: &Item, phase: &Phase, has_database: bool, problems: &mut Problems) {
+    for estimate in item.each("estimate") {
+        if let Some(valued) = estimate.setting("counting").filter(|_| estimate.key != plan::Metric::Memory.name()) {
+            let message = format!("`counting` says how memory is counted, and this estimates `{}`", estimate.key);
+            problems.push(problem(&codes::CONTRADICTION, &valued.at, message).help("remove `counting`"));
+        }
+    }
     let mut check = |metric: plan::Metric, at: &Location| {
         let of = MetricRef { phase: phase.name.clone(), metric };
         check_figure(&of, phase, has_database, at, problems);

@@ -37,7 +37,8 @@ pub static PHASE: NodeSpec = NodeSpec {
         "The definition that this one amends.",
     )],
     children: &[
-        &OVER, &WITH, &FACTOR, &LOAD, &PGBENCH, &START, &REPEAT, &GATE, &CARRIED, &ESTIMATE, &CHOOSE, &DEMAND, &PUBLISH,
+        &OVER, &WITH, &FACTOR, &LOAD, &PGBENCH, &START, &REPEAT, &GATE, &CARRIED, &SEARCH, &ESTIMATE, &CHOOSE, &DEMAND,
+        &PUBLISH,
     ],
     key: 1,
     defines: Some(Kind::Phase),
@@ -366,25 +367,61 @@ static CARRIED: NodeSpec = NodeSpec {
     ..NODE
 };
 
+static SEARCH: NodeSpec = NodeSpec {
+    name: "search",
+    doc: "A search for the highest rate that is carried. Always refused (lint `non-monotone-search`), with the grid of fixed \
+          rates that answers the same question.",
+    example: "search bisection from=\"1000/s\" to=\"60000/s\"",
+    arguments: &[argument(
+        "how",
+        Type::Word(&[
+            word("bisection", "Halves the range after each window."),
+            word("exponential", "Doubles the rate until one is not carried, then halves the range."),
+            word("ladder", "Raises the rate step by step until one is not carried."),
+        ]),
+        "How the next rate is found.",
+    )],
+    settings: &[
+        setting("from", Type::Rate, "\"1000/s\"", "The lowest rate."),
+        setting("to", Type::Rate, "\"60000/s\"", "The highest rate."),
+        setting("within", Type::Percent(1.0), "\"2%\"", "The range at which it ends, or the step of a ladder."),
+    ],
+    ..NODE
+};
+
 static ESTIMATE: NodeSpec = NodeSpec {
     name: "estimate",
     doc: "How one value is made of a cell's valid repetitions.",
     example: "estimate throughput by=best-of-valid",
     count: Count::Any,
     arguments: &[argument("metric", Type::Metric, "What is estimated.")],
-    settings: &[setting(
-        "by",
-        Type::Word(&[
-            word("best", "The largest."),
-            word("best-of-valid", "The largest of the valid ones, where interference can only subtract."),
-            word("median", "The median, with an interval by order statistics."),
-            word("mean", "The mean."),
-            word("majority", "Carried in more than half of the repetitions."),
-        ]),
-        "median",
-        "The estimator.",
-    )
-    .required()],
+    settings: &[
+        setting(
+            "by",
+            Type::Word(&[
+                word("best", "The largest."),
+                word("best-of-valid", "The largest of the valid ones, where interference can only subtract."),
+                word("median", "The median, with an interval by order statistics."),
+                word("mean", "The mean."),
+                word("majority", "Carried in more than half of the repetitions."),
+            ]),
+            "median",
+            "The estimator.",
+        )
+        .required(),
+        setting(
+            "counting",
+            Type::Word(&[
+                word(
+                    "pss",
+                    "A page counts once, divided among the processes that share it (of a container: the cgroup's own counter).",
+                ),
+                word("rss", "A shared page counts once for every process. Always refused (lint `summed-rss`)."),
+            ]),
+            "pss",
+            "How the memory of several processes is counted; of `memory` only.",
+        ),
+    ],
     key: 1,
     ..NODE
 };

@@ -378,6 +378,13 @@ pub static STUDY: NodeSpec = NodeSpec {
         )
         .required(),
         setting(
+            "budget",
+            Type::Duration,
+            "\"2h\"",
+            "Time that the study may take. A plan that is estimated to need more is refused; a run that needed more says so \
+             among the report's limits.",
+        ),
+        setting(
             "seed",
             Type::Integer(0, i64::MAX),
             "7",

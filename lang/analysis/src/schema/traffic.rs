@@ -34,6 +34,13 @@ pub static STREAM: NodeSpec = NodeSpec {
         ),
         BEARER,
         ENCODING,
+        setting(
+            "connections",
+            Type::Integer(1, 65_535),
+            "32",
+            "Connections of this stream alone. Always refused (lint `floating-mix`): the streams of a load share its connections, \
+             so that the mix holds.",
+        ),
     ],
     children: &[
         &VARY,

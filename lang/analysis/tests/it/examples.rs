@@ -4,7 +4,7 @@ use crate::common::{around, file, host, line, memory};
 use analysis::codes::{CODES, explain, explainable};
 use analysis::lint::LINTS;
 use analysis::{Options, analyse};
-use syntax::SourceId;
+use syntax::{Severity, SourceId, apply_edits};
 
 /// Codes and lines of what the base study with this part yields.
 fn told(part: &str, code: &str) -> Vec<(String, String)> {
@@ -12,7 +12,9 @@ fn told(part: &str, code: &str) -> Vec<(String, String)> {
     let sources = memory(&study);
     // That code speaks of a machine that was named; the others of one that fits.
     let machine = (code == "E0504").then(|| "bench".to_owned());
-    let options = Options { machine, host: Some(host()), ..Options::default() };
+    // And that one of a profile that was chosen.
+    let profile = (code == "W0722").then(|| "smoke".to_owned());
+    let options = Options { machine, profile, host: Some(host()), ..Options::default() };
     let analysed = analyse(&sources, &SourceId::new("study.kdl"), &options);
     analysed.diagnostics.iter().map(|diagnostic| (diagnostic.code.to_string(), line(diagnostic, &sources))).collect()
 }
@@ -68,6 +70,64 @@ fn every_lint_has_a_page_whose_examples_hold() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
+
+/// Each change that a page's wrong example is offered removes what it is offered for, and brings no error.
+#[test]
+fn every_change_of_a_lint_removes_what_the_lint_found() {
+    let (mut wrong, mut changed) = (Vec::new(), Vec::new());
+    for lint in LINTS {
+        for part in blocks(lint.page, "Wrong") {
+            let study = around(&part);
+            let id = SourceId::new("study.kdl");
+            let profile = (lint.info.code.0 == "W0722").then(|| "smoke".to_owned());
+            let options = Options { profile, host: Some(host()), ..Options::default() };
+            let before = analyse(&memory(&study), &id, &options).diagnostics;
+            for diagnostic in before.iter().filter(|diagnostic| diagnostic.name == lint.info.name) {
+                for fix in &diagnostic.fixes {
+                    changed.push(lint.info.name);
+                    let after = apply_edits(&study, &id, &fix.edits);
+                    let sources = memory(&after);
+                    let left = analyse(&sources, &id, &options).diagnostics;
+                    let again =
+                        left.iter().any(|other| other.name == diagnostic.name && other.message == diagnostic.message);
+                    let brought: Vec<String> = left
+                        .iter()
+                        .filter(|other| {
+                            other.severity == Severity::Error && !before.iter().any(|old| old.name == other.name)
+                        })
+                        .map(|other| line(other, &sources))
+                        .collect();
+                    if again || !brought.is_empty() {
+                        wrong.push(format!("{} ({}):\n{after}\nbrings {brought:?}", lint.info.name, fix.title));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    changed.dedup();
+    assert_eq!(changed, CHANGED, "the lints that offer a change for the examples of their pages");
+}
+
+/// Lints of which the right change can be told.
+const CHANGED: &[&str] = &[
+    "no-generator-probe",
+    "vacuous-gate",
+    "single-repetition",
+    "inadmissible-estimator",
+    "unbracketed-optimum",
+    "dirty-database",
+    "pool-exceeds-connections",
+    "too-few-samples",
+    "fixed-order",
+    "generator-fails-first",
+    "warm-up-too-short",
+    "unused-allow",
+    "non-monotone-search",
+    "floating-mix",
+    "summed-rss",
+    "window-too-short",
+];
 
 #[test]
 fn codes_and_names_are_unique_and_explained() {

@@ -188,6 +188,7 @@ pub fn plan_of(phases: Vec<Phase>) -> Plan {
         phases,
         agreements: Vec::new(),
         report: ReportPlan::default(),
+        budget_ns: None,
         limits: Vec::new(),
         steps: Vec::new(),
     }

@@ -2,5 +2,6 @@
 
 mod docs;
 mod golden;
+mod limits;
 mod properties;
 mod support;

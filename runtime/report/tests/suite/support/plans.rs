@@ -137,6 +137,7 @@ pub fn capacity(shape: &Shape) -> Plan {
                 shape.profile.map_or_else(String::new, |profile| format!(" --profile {profile}"))
             ),
         },
+        budget_ns: None,
         limits: Vec::new(),
         steps: Vec::new(),
     };
