@@ -21,6 +21,7 @@ pub mod host;
 pub mod lint;
 pub mod lower;
 pub mod names;
+pub mod origin;
 pub mod outlook;
 pub mod problems;
 pub mod resolve;
@@ -69,6 +70,19 @@ pub struct Analysed {
 }
 
 impl Analysed {
+    /// The study as one text, after imports, definitions, amendments and profile. It gives the same plan.
+    pub fn expanded(&self) -> String {
+        resolve::expanded::expanded(&self.study)
+    }
+
+    /// The value at a path such as `phase.ceiling.repeat`, or every value below it, with its origin.
+    ///
+    /// # Errors
+    /// The nearest path, where nothing has that one.
+    pub fn explain_value(&self, path: &str) -> Result<Vec<origin::Explained>, origin::NotFound> {
+        origin::explain(&self.study, self.plan.as_ref(), path)
+    }
+
     /// Whether the study has errors.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)

@@ -34,6 +34,8 @@ pub enum Command {
     Fmt(Fmt),
     /// Explains a diagnostic, such as E0310, or a lint, such as single-repetition.
     Explain(Explain),
+    /// Says where a value of a study comes from, such as phase.ceiling.repeat.
+    ExplainValue(ExplainValue),
     /// Prints what would be done: phases, cells, repetitions, order, estimated time.
     Plan(PlanArguments),
     /// Runs a study, or continues it where it stopped.
@@ -121,6 +123,9 @@ pub struct Check {
     /// Changes nothing, and prints what the fixes would change.
     #[arg(long)]
     pub diff: bool,
+    /// Prints the study as one text, after imports, definitions, amendments and profile; problems go to standard error.
+    #[arg(long, conflicts_with_all = ["fix", "unsafe_fixes", "diff", "format"])]
+    pub expanded: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -158,6 +163,28 @@ pub struct Explain {
     /// Every code with its name, one a line.
     #[arg(long, conflicts_with = "code")]
     pub list: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ExplainValue {
+    /// The value: kind, name and setting, such as phase.ceiling.repeat; of a node, all of its values.
+    pub path: String,
+    /// The study; without it, the only one in this directory.
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// What is printed.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
+    pub format: OutputFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people.
+    Human,
+    /// One JSON array.
+    Json,
 }
 
 #[derive(Debug, Args)]

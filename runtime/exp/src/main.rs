@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Command::Check(check) => commands::check::run(&check, colour),
         Command::Fmt(fmt) => commands::fmt::run(&fmt, colour),
         Command::Explain(explain) => commands::explain::run(&explain),
+        Command::ExplainValue(explain) => commands::explain_value::run(&explain, colour),
         Command::Plan(plan) => commands::plan::run(&plan, colour),
         Command::Run(run) => commands::run::run(&run, colour),
         Command::Report(report) => commands::report::run(&report, colour),

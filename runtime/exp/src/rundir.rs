@@ -65,7 +65,7 @@ impl RunDirectory {
         Ok(plan)
     }
 
-    /// Stores the plan and the study's text.
+    /// Stores the plan and the study, expanded.
     ///
     /// # Errors
     /// When a file can't be written.

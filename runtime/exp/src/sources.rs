@@ -81,19 +81,24 @@ impl DiskSources {
                 "`{target}` is absolute; a study reads only what lies beside it, so write a relative path"
             )));
         }
-        let base = Path::new(from.as_str()).parent().filter(|parent| !parent.as_os_str().is_empty());
-        let mut path = base.map_or_else(|| PathBuf::from("."), Path::to_owned);
+        // Below the root, by names alone; what symlinks make of it is seen afterwards.
+        let base = Path::new(from.as_str()).parent().unwrap_or(Path::new(""));
+        let mut below = base.strip_prefix(&self.root).unwrap_or(Path::new("")).to_owned();
         for component in written.components() {
             match component {
                 Component::ParentDir => {
-                    return Err(missing(format!(
-                        "`{target}` goes up with `..`; a study reads only what lies beside it"
-                    )));
+                    if !below.pop() {
+                        return Err(missing(format!(
+                            "`{target}` leaves {}; a study reads only what lies beside it",
+                            self.root.display()
+                        )));
+                    }
                 }
                 Component::CurDir => {}
-                other => path.push(other),
+                other => below.push(other),
             }
         }
+        let path = self.root.join(below);
         let real =
             fs::canonicalize(&path).map_err(|error| missing(format!("{} can't be read: {error}", path.display())))?;
         if !real.starts_with(&self.real_root) {
@@ -112,7 +117,12 @@ impl Sources for DiskSources {
         if let Some(text) = read.get(id) {
             return Ok(Arc::clone(text));
         }
-        let bytes = fs::read(id.as_str()).map_err(|error| Missing { why: format!("{id} can't be read: {error}") })?;
+        let unread = |error: std::io::Error| Missing { why: format!("{id} can't be read: {error}") };
+        // A pipe would be waited for without end.
+        if !fs::metadata(id.as_str()).map_err(unread)?.is_file() {
+            return Err(Missing { why: format!("{id} is no file that can be read as text") });
+        }
+        let bytes = fs::read(id.as_str()).map_err(unread)?;
         let text: Arc<str> = match String::from_utf8(bytes) {
             Ok(text) => Arc::from(text),
             Err(error) => {

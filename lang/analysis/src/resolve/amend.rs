@@ -8,8 +8,9 @@ use crate::resolve::item::{Item, Mode, Without};
 use crate::value::Valued;
 
 /// `over` written over `base`.
-pub fn amend(base: Item, over: Item, problems: &mut Problems) -> Item {
+pub fn amend(base: Item, mut over: Item, problems: &mut Problems) -> Item {
     if over.mode == Mode::Replace {
+        inherit(&base, &mut over);
         return plain(over, problems);
     }
     let mut item = base;
@@ -23,6 +24,7 @@ pub fn amend(base: Item, over: Item, problems: &mut Problems) -> Item {
     // The name is how the node was found; arguments beyond it are replaced together.
     if over.args.len() > item.spec.key {
         let old = std::mem::take(&mut item.args);
+        remember(&old, item.spec.key, &mut item.replaced_args);
         item.args = over
             .args
             .into_iter()
@@ -95,6 +97,35 @@ fn settle(item: &mut Item, problems: &mut Problems) {
     }
     for child in gone {
         nothing_to_remove(item, child.kind(), &child.key, &child.name_at, problems);
+    }
+}
+
+/// Keeps where arguments beyond the name came from.
+fn remember(old: &[Valued], key: usize, replaced: &mut Vec<(syntax::Location, String)>) {
+    if let Some(first) = old.get(key) {
+        let written: Vec<&str> = old[key..].iter().map(|valued| valued.written.as_str()).collect();
+        replaced.insert(0, (first.at.clone(), written.join(" ")));
+    }
+}
+
+/// What takes a node's place remembers the values that it replaced.
+fn inherit(base: &Item, over: &mut Item) {
+    over.replaced_args.clone_from(&base.replaced_args);
+    remember(&base.args, base.spec.key, &mut over.replaced_args);
+    for (name, new) in &mut over.settings {
+        if let Some(old) = base.setting(name) {
+            *new = replaced(old, new.clone());
+        }
+    }
+    for (name, new) in &mut over.free {
+        if let Some((_, old)) = base.free.iter().find(|(known, _)| known == name) {
+            *new = replaced(old, new.clone());
+        }
+    }
+    for child in &mut over.children {
+        if let Some(old) = base.children.iter().find(|old| old.kind() == child.kind() && old.key == child.key) {
+            inherit(old, child);
+        }
     }
 }
 

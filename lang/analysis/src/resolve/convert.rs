@@ -184,6 +184,7 @@ impl Reader<'_> {
             spec,
             variant: None,
             args: Vec::new(),
+            replaced_args: Vec::new(),
             settings: Vec::new(),
             free: Vec::new(),
             children: Vec::new(),

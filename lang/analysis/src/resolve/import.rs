@@ -135,7 +135,8 @@ fn follow(
         return;
     };
     let Some(target) = argument.text() else { return };
-    let target = match sources.resolve(from, target) {
+    // What is there and can't be read, such as a directory, is as good as missing.
+    let target = match sources.resolve(from, target).and_then(|id| sources.text(&id).map(|_| id)) {
         Ok(target) => target,
         Err(missing) => {
             let hint = if target.starts_with("std/") {

@@ -36,6 +36,8 @@ pub struct Item {
     pub variant: Option<&'static Variant>,
     /// Its arguments.
     pub args: Vec<Valued>,
+    /// Arguments beyond its name that an amendment replaced, all of them together, the newest first.
+    pub replaced_args: Vec<(Location, String)>,
     /// The settings that were written, as property or child.
     pub settings: Vec<(&'static str, Valued)>,
     /// Settings with names that the study chooses.

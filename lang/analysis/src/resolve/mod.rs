@@ -2,6 +2,7 @@
 
 pub mod amend;
 mod convert;
+pub mod expanded;
 mod import;
 pub mod inputs;
 pub mod item;
@@ -21,6 +22,9 @@ use crate::resolve::item::Mode;
 use crate::resolve::read::label;
 use crate::schema::level;
 
+/// The setting that names the definition underneath.
+const LIKE: &str = "like";
+
 /// A study after imports, definitions and profile: what is measured, with the origin of every value.
 #[derive(Debug, Clone, Default)]
 pub struct Study {
@@ -34,6 +38,8 @@ pub struct Study {
     pub used_definitions: Vec<String>,
     /// What the profile removed, as (kind, name, where).
     pub removed: Vec<(String, String, Location)>,
+    /// The same, as they stood.
+    pub removed_nodes: Vec<Item>,
     /// The profile that was applied.
     pub profile: Option<String>,
     /// Whether syntax errors may hide definitions.
@@ -134,7 +140,7 @@ fn unique(items: Vec<Item>, of: &str, problems: &mut Problems) -> Vec<Item> {
 
 /// The item with what its `like` names underneath.
 fn expand(item: Item, study: &mut Study, path: &mut Vec<String>, problems: &mut Problems) -> Item {
-    let Some(like) = item.setting("like").cloned() else { return amend::plain(item, problems) };
+    let Some(like) = item.setting(LIKE).cloned() else { return amend::plain(item, problems) };
     let Some(name) = like.text().map(str::to_owned) else { return item };
     let kind = item.kind();
     let identity = format!("{kind} {name}");
@@ -160,7 +166,7 @@ fn expand(item: Item, study: &mut Study, path: &mut Vec<String>, problems: &mut 
     path.push(identity);
     let mut base = expand(definition, study, path, problems);
     path.pop();
-    base.settings.retain(|(setting, _)| *setting != "like");
+    base.settings.retain(|(setting, _)| *setting != LIKE);
     base.via.clear();
     let via = label(&like.at, format!("amends the definition `{name}` here"));
     let mut amended = amend::amend(base, item, problems);
@@ -250,6 +256,7 @@ fn apply(study: &mut Study, name: &str, problems: &mut Problems) {
     let mut nodes = Vec::with_capacity(study.nodes.len());
     for item in std::mem::take(&mut study.nodes) {
         if removed.iter().any(|(kind, key, _)| kind == item.kind() && *key == item.key) {
+            study.removed_nodes.push(item);
             continue;
         }
         let over = profile.children.iter().find(|child| child.kind() == item.kind() && child.key == item.key);

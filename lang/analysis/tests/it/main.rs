@@ -4,6 +4,7 @@ mod capacity;
 mod cascade;
 mod common;
 mod examples;
+mod expanded;
 mod golden;
 mod hashes;
 mod inputs;

@@ -112,6 +112,10 @@ fn marked(case: &Case) -> String {
         ..Options::default()
     };
     let analysed = analyse(&sources, &SourceId::new("study.kdl"), &options);
+    if !analysed.has_errors() {
+        let id = SourceId::new("study.kdl");
+        crate::expanded::says_the_same(&sources, &id, &options, &analysed, &case.head);
+    }
     let index = LineIndex::new(&study);
     let lines: Vec<&str> = case.text.lines().collect();
     let mut below: Vec<String> = vec![String::new(); lines.len() + 1];

@@ -30,6 +30,9 @@ pub fn run(check: &Check, colours: Colours) -> Exit {
         Ok(against) => against,
         Err(exit) => return exit,
     };
+    if check.expanded {
+        return expanded(check, &against, colours);
+    }
     let mut total = Total::default();
     let fixing = check.fix || check.unsafe_fixes || check.diff;
     for file in &check.files {
@@ -100,6 +103,20 @@ fn against(check: &Check, colours: Colours) -> Result<Against, Exit> {
         }
     }
     Ok(against)
+}
+
+/// Prints the studies as they are after all of their reuse; those with errors are not.
+fn expanded(check: &Check, against: &Against, colours: Colours) -> Exit {
+    let mut exit = Exit::Ok;
+    for file in &check.files {
+        let opened = Study::open(file, &check.selection, against, colours);
+        match opened.and_then(|study| study.into_plan(colours)) {
+            Ok((study, _)) => terminal::out(&study.analysed.expanded()),
+            Err(Exit::Invalid) => exit = Exit::Invalid,
+            Err(other) => return other,
+        }
+    }
+    exit
 }
 
 /// The study after its fixes, which are written, or printed as a diff. Of a diff the study itself is as it stands.

@@ -4,6 +4,7 @@ pub mod check;
 pub mod clean;
 pub mod doctor;
 pub mod explain;
+pub mod explain_value;
 pub mod fmt;
 pub mod load;
 pub mod new;

@@ -73,12 +73,15 @@ pub fn run(arguments: &Run, colours: Colours) -> Exit {
 /// The exit, after the reason was printed, when a variable is missing or a secret can't be kept.
 fn secrets(arguments: &Run, study: &Study, plan: &Plan, colours: Colours) -> Result<Secrets, Exit> {
     let json = serde_json::to_string(plan).unwrap_or_default();
-    crate::variables::secrets(plan, &[&json, &study.text()], &format!("exp run {}", arguments.file.display())).map_err(
-        |refused| {
-            terminal::error(&refused.what, &refused.why, &refused.next, colours);
-            Exit::Environment
-        },
+    crate::variables::secrets(
+        plan,
+        &[&json, &study.text(), &study.analysed.expanded()],
+        &format!("exp run {}", arguments.file.display()),
     )
+    .map_err(|refused| {
+        terminal::error(&refused.what, &refused.why, &refused.next, colours);
+        Exit::Environment
+    })
 }
 
 /// Everything that needs the runtime.
@@ -253,12 +256,16 @@ fn run_directory(arguments: &Run, study: &Study, plan: &Plan) -> Result<(RunDire
         if let Some(torn) = &reopened.torn {
             terminal::note(&format!("the journal's last line ({} bytes) was unfinished and was cut off", torn.bytes));
         }
-        directory.store(plan, &study.text()).map_err(|error| format!("{}: {error}", directory.path.display()))?;
+        directory
+            .store(plan, &study.analysed.expanded())
+            .map_err(|error| format!("{}: {error}", directory.path.display()))?;
         return Ok((directory, reopened.journal, reopened.records));
     }
     let directory = rundir::new_run(&arguments.results, &plan.study)
         .map_err(|error| format!("{} can't be made: {error}", arguments.results.display()))?;
-    directory.store(plan, &study.text()).map_err(|error| format!("{}: {error}", directory.path.display()))?;
+    directory
+        .store(plan, &study.analysed.expanded())
+        .map_err(|error| format!("{}: {error}", directory.path.display()))?;
     let journal = Journal::create(&directory.journal()).map_err(|error| error.to_string())?;
     Ok((directory, journal, Vec::new()))
 }
