@@ -80,14 +80,18 @@ fn time<T>(runs: usize, mut f: impl FnMut() -> T) -> (f64, f64) {
 }
 
 fn main() {
-    println!("lines    bytes     who         min ms   median ms  allocations  peak bytes / text bytes");
+    println!("lines    bytes     who         min ms   median ms  µs/line  allocations  peak bytes / text bytes");
     let mut broken = Vec::new();
     for (lines, our_runs, their_runs) in [(1_000, 400, 10), (10_000, 60, 3), (100_000, 10, 1)] {
         let text: Arc<str> = study(lines).into();
         let written = text.lines().count();
         let row = |who: &str, (min, median): (f64, f64), (calls, peak): (u64, u64)| {
             let ratio = peak as f64 / text.len() as f64;
-            println!("{written:<8} {:<9} {who:<10} {min:>8.3} {median:>10.3} {calls:>12} {ratio:>10.2}", text.len());
+            let per_line = min * 1e3 / written as f64;
+            println!(
+                "{written:<8} {:<9} {who:<10} {min:>8.3} {median:>10.3} {per_line:>9.3} {calls:>12} {ratio:>10.2}",
+                text.len()
+            );
             ratio
         };
         let ours = memory(|| syntax::parse(text.clone()));
@@ -102,6 +106,19 @@ fn main() {
         }
         if ratio > 6.0 {
             broken.push(format!("{lines} lines: {ratio:.2} times the text's memory"));
+        }
+    }
+    // What nobody writes, and what a slip of a generator may: a diagnostic, in bounded time and memory.
+    for (what, text) in [("1,000,000 nested blocks", "a {".repeat(1_000_000)), ("100 MB", "a 10s\n".repeat(17 << 20))] {
+        let text: Arc<str> = text.into();
+        let (_, peak) = memory(|| syntax::parse(text.clone()));
+        let problems = syntax::parse(text.clone()).problems;
+        let (min, _) = time(3, || syntax::parse(text.clone()));
+        let told = problems.first().map_or("nothing", |problem| problem.message.as_str());
+        let beyond = peak as f64 / text.len() as f64;
+        println!("{what}: {min:.1} ms, {beyond:.2} times its bytes in memory; told: {told}");
+        if problems.is_empty() || beyond > 6.0 {
+            broken.push(format!("{what}: {} problems, {beyond:.2} times the text's memory", problems.len()));
         }
     }
     if !broken.is_empty() {

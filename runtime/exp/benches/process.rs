@@ -52,9 +52,10 @@ fn installed(program: &str) -> bool {
 
 fn once(command: &[String]) -> Option<f64> {
     let (program, arguments) = command.split_first()?;
+    let mut process = Command::new(program);
+    process.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let start = Instant::now();
-    let status = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let ended = { status }.status().ok()?;
+    let ended = process.status().ok()?;
     ended.success().then(|| start.elapsed().as_secs_f64() * 1e3)
 }
 
