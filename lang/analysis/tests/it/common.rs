@@ -32,6 +32,11 @@ impl Sources for Disk {
         }
     }
 
+    fn bytes(&self, id: &SourceId) -> Result<Arc<[u8]>, Missing> {
+        let read = std::fs::read(repository().join(id.as_str()));
+        read.map(Arc::from).map_err(|error| Missing::because(format!("can't be read: {error}")))
+    }
+
     fn resolve(&self, from: &SourceId, target: &str) -> Result<SourceId, Missing> {
         let id = SourceId::new(join(from, target)?);
         let known = stdlib::text(id.as_str()).is_some() || repository().join(id.as_str()).is_file();

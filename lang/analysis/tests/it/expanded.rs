@@ -19,6 +19,10 @@ impl Sources for With<'_> {
         if id == self.id { Ok(Arc::clone(&self.text)) } else { self.sources.text(id) }
     }
 
+    fn bytes(&self, id: &SourceId) -> Result<Arc<[u8]>, Missing> {
+        self.sources.bytes(id)
+    }
+
     fn resolve(&self, from: &SourceId, target: &str) -> Result<SourceId, Missing> {
         self.sources.resolve(from, target)
     }

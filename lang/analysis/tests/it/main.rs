@@ -10,4 +10,5 @@ mod hashes;
 mod inputs;
 mod levels;
 mod schema;
+mod studies;
 mod suite;

@@ -1,0 +1,3 @@
+module transform
+
+go 1.22
