@@ -100,6 +100,7 @@ pub fn analyse(sources: &dyn Sources, id: &SourceId, options: &Options) -> Analy
     let chosen = check::machine::choose(&study, options.machine.as_deref(), host, &mut problems);
     if let Some(chosen) = &chosen {
         check::machine::check_database(&study, chosen, &mut problems);
+        check::machine::check_generators(chosen, &mut problems);
     }
     let mut lowered = lower::lower(&study, chosen.as_ref(), &mut problems);
     lower::environment(&mut lowered.plan, inputs);

@@ -34,8 +34,8 @@ pub use phase::{
 };
 pub use report::{ReportItem, ReportPlan};
 pub use subject::{
-    Candidate, CellDatabase, Credentials, Database, Image, ImageSource, Machine, Probe, ProcessCommand, ProcessRun,
-    Ready, Role, SqlFile, Table, Token,
+    Candidate, CellDatabase, Credentials, Database, GeneratorOn, GeneratorPlace, Image, ImageSource, Machine, Probe,
+    ProcessCommand, ProcessRun, Ready, Role, SqlFile, Table, Token,
 };
 pub use text::{Piece, Text};
 pub use tool::{Account, Tool};

@@ -32,8 +32,48 @@ pub struct Machine {
     pub database: CpuSet,
     /// CPUs of the generator.
     pub load: CpuSet,
+    /// Where generators run, if not one process on the CPUs of `load`: all of them send the load together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<GeneratorPlace>,
     /// Whether the study accepts that roles share a CPU.
     pub sharing_accepted: bool,
+}
+
+/// Where one of several generators runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct GeneratorPlace {
+    /// As what.
+    pub on: GeneratorOn,
+    /// Its CPUs; on another host, that host's. Empty: not pinned.
+    pub cpus: CpuSet,
+}
+
+/// As what a generator runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GeneratorOn {
+    /// A process of this machine.
+    Process,
+    /// A container on the Docker Engine that the run uses.
+    Container,
+    /// A container on another Docker Engine.
+    Engine {
+        /// Where that engine answers, such as `tcp://10.0.0.7:2375`.
+        address: String,
+        /// The address of this machine, as that host reaches it. `None`: the loopback address, for an engine on this machine.
+        target: Option<std::net::IpAddr>,
+    },
+}
+
+impl std::fmt::Display for GeneratorOn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Process => f.write_str("process"),
+            Self::Container => f.write_str("container"),
+            Self::Engine { address, .. } => f.write_str(address),
+        }
+    }
 }
 
 impl Machine {

@@ -197,6 +197,19 @@ impl Run {
         crate::backend::processes(&self.root, &self.scratch, &self.stop)
     }
 
+    /// Where this run's generators are started from.
+    pub(crate) fn generators(&self) -> crate::generator::Start<'_> {
+        crate::generator::Start {
+            exp: &self.exp,
+            run: &self.run,
+            scratch: &self.scratch,
+            docker: match &self.backend {
+                Backend::Docker(docker) => Some(docker),
+                Backend::Process => None,
+            },
+        }
+    }
+
     /// Values of the variables: levels, credentials, secrets, and the database that is used.
     pub(crate) fn variables(
         &self,

@@ -1,8 +1,12 @@
-//! The command line. The only file that knows clap.
+//! The command line. The only module that knows clap.
+
+mod load;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub use self::load::{ArrivalsChoice, Load};
 
 /// Runs performance studies that are written down as KDL files. A number that it publishes is right, or it says why it
 /// can't publish one.
@@ -47,7 +51,7 @@ pub enum Command {
     /// Removes what interrupted runs left behind.
     Clean(Clean),
     /// Sends load to a URL, or is driven over standard input with `--control`.
-    Load(Load),
+    Load(Box<Load>),
     /// A server without application code, for generator probes.
     #[command(hide = true)]
     Probe(Probe),
@@ -280,55 +284,6 @@ pub struct Clean {
     /// Also removes the images that were built for studies.
     #[arg(long)]
     pub images: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct Load {
-    /// The URL, such as http://127.0.0.1:8080/.
-    #[arg(required_unless_present = "control")]
-    pub url: Option<String>,
-    /// Takes its orders on standard input, one JSON object a line, and answers on standard output.
-    #[arg(long, conflicts_with = "url")]
-    pub control: bool,
-    /// Requests per second on a fixed schedule; without it, a closed loop.
-    #[arg(short = 'r', long, value_name = "PER_SECOND")]
-    pub rate: Option<f64>,
-    /// Connections.
-    #[arg(short = 'c', long, default_value_t = 64)]
-    pub connections: u32,
-    /// Length of the window, such as 10s.
-    #[arg(short = 'z', long = "for", value_name = "DURATION", default_value = "10s")]
-    pub duration: String,
-    /// Load before the window.
-    #[arg(long, value_name = "DURATION", default_value = "0s")]
-    pub warm_up: String,
-    /// An answer that takes longer has timed out.
-    #[arg(long, value_name = "DURATION", default_value = "10s")]
-    pub timeout: String,
-    /// Method.
-    #[arg(short = 'm', long, default_value = "GET")]
-    pub method: String,
-    /// A header, such as `Accept: text/plain`; may be repeated.
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
-    pub headers: Vec<String>,
-    /// The body.
-    #[arg(short = 'd', long, value_name = "TEXT")]
-    pub body: Option<String>,
-    /// Status that is expected; anything else is a failure. May be repeated.
-    #[arg(long, value_name = "CODE")]
-    pub expect: Vec<u16>,
-    /// CPUs that the generator's threads are pinned to, such as 1 or 2-3.
-    #[arg(long, value_name = "CPUS")]
-    pub cpus: Option<String>,
-    /// Threads.
-    #[arg(short = 't', long, default_value_t = 1)]
-    pub threads: u32,
-    /// Have the kernel note when answers arrive on every connection, not on one of 16: how long they wait to be read.
-    #[arg(long)]
-    pub kernel_time: bool,
-    /// What is printed.
-    #[arg(long, value_enum, default_value_t = RunFormat::Human)]
-    pub format: RunFormat,
 }
 
 #[derive(Debug, Args)]

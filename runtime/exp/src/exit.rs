@@ -13,6 +13,12 @@ pub enum Exit {
     Environment,
     /// A step failed that everything needs, or every candidate failed its contract.
     Failed,
+    /// `exp load`: the target could not be reached.
+    Unreachable,
+    /// `exp load`: more requests failed than were allowed.
+    FailedRequests,
+    /// `exp load`: the generator was the bottleneck, so that the figures are not the target's.
+    Bottleneck,
     /// The run ended well and publishes nothing: the report says why.
     Void,
     /// The journal could not be written: what was not recorded was not shown.
@@ -25,13 +31,16 @@ pub enum Exit {
 
 impl Exit {
     /// Every ending, in the order of the table.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Ok,
         Self::Usage,
         Self::Invalid,
         Self::Environment,
         Self::Failed,
+        Self::Unreachable,
         Self::Void,
+        Self::FailedRequests,
+        Self::Bottleneck,
         Self::JournalLost,
         Self::Interrupted,
         Self::Defect,
@@ -45,7 +54,10 @@ impl Exit {
             Self::Invalid => 10,
             Self::Environment => 20,
             Self::Failed => 30,
+            Self::Unreachable => 31,
             Self::Void => 40,
+            Self::FailedRequests => 41,
+            Self::Bottleneck => 42,
             Self::JournalLost => 50,
             Self::Interrupted => 130,
             Self::Defect => 70,
@@ -64,9 +76,16 @@ impl Exit {
                 "the machine lacks something that everything needs: an engine, a database, CPUs, a port, disk"
             }
             Self::Failed => "a step failed that everything needs, or every candidate failed its contract",
+            Self::Unreachable => "`exp load`: the target could not be reached",
+            Self::FailedRequests => "`exp load`: more requests failed than `--allow-failures` allows",
+            Self::Bottleneck => {
+                "`exp load`: the generator was the bottleneck, so the figures are not the target's; `--allow-bottleneck` accepts that"
+            }
             Self::Void => "the run ended well and publishes nothing; the report says why",
             Self::JournalLost => "the journal could not be written; the run ended at once",
-            Self::Interrupted => "Ctrl-C or SIGTERM; the same command continues the run",
+            Self::Interrupted => {
+                "Ctrl-C or SIGTERM; the same command continues the run; `exp load` sums up what it measured until then"
+            }
             Self::Defect => "a defect of `exp` itself",
         }
     }

@@ -29,6 +29,14 @@ pub enum LoadError {
         /// What to do next.
         next: &'static str,
     },
+    /// The target's name leads nowhere.
+    #[error("{what}; {next}")]
+    NoAddress {
+        /// Which name, and what the system says.
+        what: String,
+        /// What to do next.
+        next: &'static str,
+    },
     /// The operating system refused something that the generator needs.
     #[error("the generator can't {what}: {source}; {next}")]
     System {
@@ -74,6 +82,11 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Whether the target could not be reached at all.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::NoAddress { .. } | Self::Connect { .. })
+    }
+
     /// A job that can't be sent.
     pub(crate) fn job(what: impl Into<String>, next: impl Into<String>) -> Self {
         Self::Job { what: what.into(), next: next.into() }
@@ -83,6 +96,11 @@ impl LoadError {
     pub(crate) fn system(what: impl Into<Cow<'static, str>>, next: &'static str) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::System { what, source, next }
+    }
+
+    /// The first connection that could not be opened.
+    pub fn unreachable(target: SocketAddr, error: &io::Error) -> Self {
+        Self::connect(target, 1, 1, error)
     }
 
     /// A connection that could not be opened.

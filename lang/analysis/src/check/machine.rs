@@ -1,6 +1,6 @@
 //! Which machine of the study is used, and whether the host has its CPUs. What else the host must have: `feasible`.
 
-use plan::{CpuSet, Machine};
+use plan::{CpuSet, GeneratorOn, GeneratorPlace, Machine};
 use syntax::Location;
 
 use crate::codes;
@@ -32,7 +32,89 @@ fn machine(item: &Item, chosen: String) -> Machine {
         candidate: cpus(item, "candidate"),
         database: cpus(item, "database"),
         load: cpus(item, "load"),
+        generators: item.each("generator").filter_map(|place| generator(place, item)).collect(),
         sharing_accepted: item.child("cpus").is_some_and(|cpus| cpus.setting("sharing").is_some()),
+    }
+}
+
+/// Where a generator runs. `None` where that can't be read, which is reported.
+fn generator(place: &Item, machine: &Item) -> Option<GeneratorPlace> {
+    let own = place.setting("cpus").and_then(|valued| match &valued.value {
+        Value::Cpus(set) => Some(set.clone()),
+        _ => None,
+    });
+    Some(match place.text("on").unwrap_or("process") {
+        "process" => GeneratorPlace { on: GeneratorOn::Process, cpus: own.unwrap_or_else(|| cpus(machine, "load")) },
+        "container" => {
+            GeneratorPlace { on: GeneratorOn::Container, cpus: own.unwrap_or_else(|| cpus(machine, "load")) }
+        }
+        _ => GeneratorPlace {
+            on: GeneratorOn::Engine {
+                address: place.text("address")?.to_owned(),
+                target: place.text("target").and_then(|target| target.parse().ok()),
+            },
+            cpus: own.unwrap_or_default(),
+        },
+    })
+}
+
+/// Generators of the machine: each has what its place needs and nothing else, and those of this machine have CPUs of their own
+/// among those of `load`.
+pub fn check_generators(chosen: &Chosen<'_>, problems: &mut Problems) {
+    let load = cpus(chosen.item, "load");
+    let is_shared = chosen.machine.sharing_accepted;
+    let mut earlier: Vec<(CpuSet, &Item)> = Vec::new();
+    for place in chosen.item.each("generator").filter(|place| !place.broken) {
+        let is_engine = place.text("on") == Some("engine");
+        for name in ["address", "target"] {
+            match place.setting(name) {
+                Some(valued) if !is_engine => {
+                    let message = format!("a generator on this machine has no `{name}`");
+                    problems.push(
+                        problem(&codes::CONTRADICTION, &valued.at, message)
+                            .help(format!("remove `{name}`, or write `on=engine`")),
+                    );
+                }
+                None if is_engine && name == "address" => {
+                    problems.push(
+                        problem(&codes::MISSING, &place.name_at, "the other Docker Engine has no address")
+                            .help("write `address=\"tcp://10.0.0.7:2375\"`"),
+                    );
+                }
+                _ => {}
+            }
+        }
+        if let Some(valued) = place.setting("target").filter(|_| is_engine)
+            && let Some(text) = valued.text()
+            && text.parse::<std::net::IpAddr>().is_err()
+        {
+            let message = format!("`{text}` is no address of this machine");
+            problems.push(
+                problem(&codes::OUT_OF_RANGE, &valued.at, message)
+                    .help("write an IP address, such as `target=\"10.0.0.2\"`; a name could lead elsewhere"),
+            );
+        }
+        if is_engine {
+            continue;
+        }
+        let Some(GeneratorPlace { cpus: own, .. }) = generator(place, chosen.item) else { continue };
+        let outside = own.missing_from(&load);
+        let at = place.setting("cpus").map_or(&place.name_at, |valued| &valued.at);
+        if !outside.is_empty() {
+            let message = format!("a generator has CPU {outside}, which is not among those of `load`: {load}");
+            problems.push(problem(&codes::CONTRADICTION, at, message).help("give `load` all CPUs that generators use"));
+        }
+        let shared =
+            earlier.iter().find(|(other, _)| !is_shared && other.cpus().iter().any(|cpu| own.cpus().contains(cpu)));
+        if let Some((other, item)) = shared {
+            let message = format!("two generators share a CPU: {own} and {other}");
+            problems.push(
+                problem(&codes::CONTRADICTION, at, message)
+                    .also(item.name_at.clone(), "the other one")
+                    .help("give each CPUs of its own with `cpus`: they would wait for each other and call it latency"),
+            );
+        }
+        earlier.push((own, place));
     }
 }
 

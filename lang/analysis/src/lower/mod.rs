@@ -149,6 +149,7 @@ fn no_machine() -> Machine {
         candidate: plan::CpuSet::default(),
         database: plan::CpuSet::default(),
         load: plan::CpuSet::default(),
+        generators: Vec::new(),
         sharing_accepted: false,
     }
 }

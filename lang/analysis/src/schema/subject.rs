@@ -9,7 +9,7 @@ pub static MACHINE: NodeSpec = NodeSpec {
     example: "machine bench { cpus candidate=\"0-3\" database=\"4-7\" load=\"8-11\" }",
     count: Count::Some,
     arguments: &[argument("name", Type::Name, "The name that `--machine` takes.")],
-    children: &[&CPUS, &ONLY],
+    children: &[&CPUS, &GENERATOR, &ONLY],
     key: 1,
     defines: Some(Kind::Machine),
     ..NODE
@@ -30,6 +30,38 @@ static CPUS: NodeSpec = NodeSpec {
             Type::Word(&[word("accepted", "Roles share CPUs on purpose; the report says so and trusts figures less.")]),
             "accepted",
             "That roles share CPUs on purpose.",
+        ),
+    ],
+    ..NODE
+};
+
+static GENERATOR: NodeSpec = NodeSpec {
+    name: "generator",
+    doc: "Where a load generator runs. Several send one load together, begun at one instant, and their histograms are merged. \
+          Without any, one process on the CPUs of `load`.",
+    example: "generator second on=container cpus=\"10-11\"",
+    count: Count::Any,
+    arguments: &[argument("name", Type::Name, "A name for people.")],
+    key: 1,
+    settings: &[
+        setting(
+            "on",
+            Type::Word(&[
+                word("process", "A process of this machine."),
+                word("container", "A container on the Docker Engine that the run uses."),
+                word("engine", "A container on another Docker Engine, which `address` names."),
+            ]),
+            "container",
+            "Where.",
+        )
+        .default("process"),
+        setting("cpus", Type::Cpus, "\"10-11\"", "Its CPUs, of those of `load`; with `engine`, of that engine's host."),
+        setting("address", Type::Text, "\"tcp://10.0.0.7:2375\"", "Where the other engine answers."),
+        setting(
+            "target",
+            Type::Text,
+            "\"10.0.0.2\"",
+            "The address of this machine as the other engine's host reaches it; the loopback address without it.",
         ),
     ],
     ..NODE

@@ -92,6 +92,11 @@ impl Docker {
         matches!(self.threads.wait(None, async move { client.ping().await }), Waited::Done(Ok(_)))
     }
 
+    /// Lets work go on beside the caller, on the client's thread.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.threads.handle.spawn(work);
+    }
+
     /// Waits for a request that is answered soon. An interruption does not end it, since cleaning up consists of such.
     pub(super) fn ask<T: Send + 'static>(
         &self,

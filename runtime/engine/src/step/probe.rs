@@ -7,7 +7,7 @@ use journal::ProbeFacts;
 use plan::{Expect, LoadProcedure};
 
 use crate::error::StepError;
-use crate::generator::Generator;
+use crate::generator::Generators;
 use crate::run::{Run, nanos};
 use crate::sample::clock;
 use crate::step::serve;
@@ -49,9 +49,9 @@ pub(crate) async fn drive(
     job.warm_up_ns = nanos(WARM_UP);
     job.window_ns = nanos(window(load));
     let driven = async {
-        let mut generator = Generator::start(&run.exp, &run.run, job.clone()).await?;
-        generator.begin(clock::monotonic_ns() + nanos(LEAD)).await?;
-        generator.finish().await
+        let mut generators = Generators::start(run.generators(), &run.plan.machine.generators, job.clone()).await?;
+        generators.begin(clock::monotonic_ns() + nanos(LEAD), 0)?;
+        generators.finish(&|_, _| {}).await
     };
     let outcome = stop.guard(driven).await.map_err(|error| served.explain(error));
     served.stop().await;

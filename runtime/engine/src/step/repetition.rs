@@ -7,7 +7,7 @@ use journal::{Event, RepetitionFacts, RepetitionId, RowFacts, Stage};
 use plan::{Gate, Level, LoadProcedure, PgbenchProcedure, Phase, Plan, Procedure, Role};
 
 use crate::error::StepError;
-use crate::generator::Generator;
+use crate::generator::{self, Generators};
 use crate::run::{Run, nanos};
 use crate::sample::{SampleSpec, Sampler, clock};
 use crate::step::serve;
@@ -74,6 +74,7 @@ async fn measure_load(
 ) -> Result<RepetitionFacts, StepError> {
     let stop = run.stop.clone();
     let mut facts = RepetitionFacts { levels: levels.clone(), ..RepetitionFacts::default() };
+    stop.guard(generator::prepare_images(run.generators(), &run.plan.machine.generators)).await?;
     if phase.gates.iter().any(|gate| matches!(gate, Gate::GeneratorProbe { .. })) {
         stage(run, id, Stage::Probing, super::probe::expected(load))?;
         let judgement = run.judgement();
@@ -121,7 +122,7 @@ async fn measure_window(
 ) -> Result<(), StepError> {
     let stop = run.stop.clone();
     let job = serve::job(run, load, levels, candidate)?;
-    let mut generator = stop.guard(Generator::start(&run.exp, &run.run, job)).await?;
+    let mut generators = stop.guard(Generators::start(run.generators(), &run.plan.machine.generators, job)).await?;
     let at_start = match database {
         Some(name) => Some(stop.guard(run.database()?.server.reading(name)).await?),
         None => None,
@@ -138,14 +139,14 @@ async fn measure_window(
         ..sample_spec(run)
     });
     sampler.window(window_start, window_start + load.window_ns);
-    generator.begin(begin_ns).await?;
+    generators.begin(begin_ns, 0)?;
     stop.guard(async {
         tokio::time::sleep(LEAD + warm_up).await;
         Ok(())
     })
     .await?;
     stage(run, id, Stage::Measuring, window)?;
-    let account = stop.guard(generator.finish()).await?;
+    let account = stop.guard(generators.finish(&|_, _| {})).await?;
     // The window lies behind: this only joins the sampler's threads.
     sampler.finish().fill(facts);
     facts.window.declared_ns = load.window_ns;

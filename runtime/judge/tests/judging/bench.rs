@@ -156,6 +156,7 @@ pub fn plan_of(phases: Vec<Phase>) -> Plan {
             candidate: "0-1".parse().expect("a set"),
             database: "2".parse().expect("a set"),
             load: "3".parse().expect("a set"),
+            generators: Vec::new(),
             sharing_accepted: false,
         },
         profile: None,

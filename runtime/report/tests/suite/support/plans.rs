@@ -84,6 +84,7 @@ pub fn capacity(shape: &Shape) -> Plan {
             candidate: set(candidate),
             database: set(database),
             load: set(load),
+            generators: Vec::new(),
             sharing_accepted: shared,
         },
         profile: shape.profile.map(str::to_owned),
