@@ -31,6 +31,11 @@ impl Problems {
         }
     }
 
+    /// Each of them, as found.
+    pub fn into_each(self) -> impl Iterator<Item = Diagnostic> {
+        self.found.into_iter()
+    }
+
     /// How many there are: a part of the analysis compares it before and after, to know whether it told anything.
     pub fn count(&self) -> usize {
         self.found.len()

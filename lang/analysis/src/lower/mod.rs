@@ -19,9 +19,10 @@ use std::collections::BTreeSet;
 
 use plan::graph::{Cycle, sort_by_reads};
 use plan::{Input, Limit, Machine, MetricRef, PLAN_VERSION, Phase, Plan, Procedure, Rate, ReportPlan};
-use syntax::Location;
+use syntax::{Diagnostic, Location};
 
 use crate::check::machine::Chosen;
+use crate::check::references::inside;
 use crate::codes;
 use crate::names;
 use crate::problems::{Problems, problem};
@@ -90,6 +91,7 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
         let doubtful = item.broken || misspelt(study, item);
         let mut unheard = Problems::default();
         let lowered = phase::phase(item, &around, if doubtful { &mut unheard } else { problems });
+        unheard.into_each().filter(|found| stands_alone(item, found)).for_each(|found| problems.push(found));
         if doubtful || problems.count() > before {
             faulty.0.insert(item.key.clone());
         }
@@ -196,6 +198,25 @@ fn misspelt(study: &Study, item: &Item) -> bool {
     over.chain(with).filter_map(Valued::text).any(|factor| {
         factor != "candidate" && study.find("factor", factor).is_none() && item.keyed("factor", factor).is_none()
     })
+}
+
+/// Whether a problem of a phase with an error follows from a sound node of it alone, so that it is there whatever the
+/// error is: `repeat 5 at-most=3` beside a misspelt gate.
+fn stands_alone(item: &Item, found: &Diagnostic) -> bool {
+    let of_one_node = [
+        &codes::AT_MOST_BELOW_VALID,
+        &codes::LEVEL_TWICE,
+        &codes::MIXED_LEVELS,
+        &codes::OUT_OF_RANGE,
+        &codes::EMPTY_RANGE,
+    ];
+    // What belongs to the other kind of loop: the load is what it says, or it is not heard.
+    let of_the_load = found.code == codes::CONTRADICTION.code
+        && item.child("load").is_some_and(|load| !load.broken && !load.args.is_empty())
+        && !item.lost_child;
+    let place = &found.primary.at;
+    let node = item.children.iter().find(|child| inside(&child.at, place));
+    node.is_some_and(|node| !node.broken) && (of_the_load || of_one_node.iter().any(|info| info.code == found.code))
 }
 
 /// A repetition counts the rows of one table, so a workload writes to one.
