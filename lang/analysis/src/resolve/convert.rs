@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use syntax::{Applicability, Entry, Fix, Location, Node};
+use syntax::{Applicability, Diagnostic, Entry, Fix, Location, Node};
 
-use super::item::{Item, Mode, Without};
+use super::item::{Given, Item, Mode, Without};
 use super::read::{Reader, node_kinds};
 use crate::codes;
 use crate::names;
 use crate::problems::problem;
-use crate::schema::{self, Argument, Count, FILE, LEVELS, NodeSpec, PROFILE, Setting, Type, Variant, WITHOUT};
+use crate::schema::{
+    self, Argument, Count, FILE, LEVELS, NodeSpec, PARAMETER, PROFILE, Setting, Type, Variant, WITHOUT,
+};
 use crate::value::{Value, Valued};
 
 /// Places of siblings by kind and key. Fewer than [`FEW`] are looked through one by one.
@@ -29,9 +31,9 @@ pub enum Top {
     Node(Item),
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// Converts a top-level node; `None` where the schema doesn't know it (which is reported).
-    pub fn top(&mut self, node: Node<'_>) -> Option<Top> {
+    pub fn top(&mut self, node: Node<'a>) -> Option<Top> {
         let name = node.name();
         match &*name {
             "define" => self.define(node).map(Top::Define),
@@ -79,7 +81,7 @@ impl Reader<'_> {
     }
 
     /// `define KIND NAME …`: the node of that kind, shifted by one argument.
-    fn define(&mut self, node: Node<'_>) -> Option<Item> {
+    fn define(&mut self, node: Node<'a>) -> Option<Item> {
         let at = self.at(node.name_span());
         let Some(kind) = node.argument(0) else {
             self.problems.push(
@@ -101,7 +103,13 @@ impl Reader<'_> {
             self.problems.push(problem(&codes::MISSING, &at, "`define` has no name").help(help));
             return None;
         }
-        Some(self.item(node, spec, 1))
+        let parameters = self.parameters(node, spec);
+        let mut item = self.item(node, spec, 1);
+        self.unused_parameters(&item, &parameters);
+        self.bindings.clear();
+        self.hides_parameters = false;
+        item.parameters = parameters;
+        Some(item)
     }
 
     /// `profile NAME { … }`: its children are top-level nodes that amend.
@@ -139,6 +147,9 @@ impl Reader<'_> {
         let mut seen = BTreeMap::new();
         for child in node.children() {
             let name = child.name();
+            if skip > 0 && name == PARAMETER.name {
+                continue;
+            }
             if name == "without" && spec.is_scope() {
                 self.without(child, &mut item);
             } else if let Some(setting) = spec.setting(&name, item.variant) {
@@ -196,6 +207,9 @@ impl Reader<'_> {
             mode: Mode::Amend,
             without: Vec::new(),
             via: Vec::new(),
+            node: node.id(),
+            parameters: Vec::new(),
+            given: Vec::new(),
             doc: node.doc(),
         };
         if let Some((annotation, at)) = node.annotation() {
@@ -214,8 +228,12 @@ impl Reader<'_> {
             };
         }
         self.arguments(node, skip, &mut item);
-        for entry in node.properties() {
-            self.property(entry, &mut item);
+        let like = super::LIKE;
+        let gives = spec.setting(like, None).is_some()
+            && (node.properties().filter_map(Entry::key).any(|(key, _)| key == like || is_nearly(&key, like))
+                || node.children().any(|child| child.name() == like));
+        for (index, entry) in node.entries().enumerate().filter(|(_, entry)| entry.is_property()) {
+            self.property(entry, gives.then_some(index), &mut item);
         }
         item.key = key(&item);
         item
@@ -267,7 +285,7 @@ impl Reader<'_> {
         }
     }
 
-    fn property(&mut self, entry: Entry<'_>, item: &mut Item) {
+    fn property(&mut self, entry: Entry<'_>, gives: Option<usize>, item: &mut Item) {
         let Some((key, key_span)) = entry.key() else { return };
         let spec = item.spec;
         if let Some(setting) = spec.setting(&key, item.variant) {
@@ -278,17 +296,23 @@ impl Reader<'_> {
             self.add_free(item, key.to_string(), valued, key_span);
         } else if self.is_foreign_setting(spec, item, &key) {
             self.foreign(&key, self.at(key_span), spec, item);
+        } else if let Some(index) = gives.filter(|_| !is_nearly(&key, super::LIKE)) {
+            self.read_parameters(entry);
+            let unknown = self.unknown_property(&key, key_span, item);
+            let name_at = self.at(key_span);
+            item.given.push(Given { name: key.into_owned(), name_at, entry: index, unknown });
         } else {
-            self.unknown_property(&key, key_span, item);
+            item.broken = true;
+            let unknown = self.unknown_property(&key, key_span, item);
+            unknown.into_iter().for_each(|unknown| self.problems.push(unknown));
         }
     }
 
-    fn unknown_property(&mut self, key: &str, key_span: syntax::Span, item: &mut Item) {
+    fn unknown_property(&self, key: &str, key_span: syntax::Span, item: &Item) -> Option<Diagnostic> {
         let spec = item.spec;
-        item.broken = true;
         // What an unknown variant would take can't be known.
         if spec.variant.is_some() && item.variant.is_none() {
-            return;
+            return None;
         }
         let at = self.at(key_span);
         let place = match item.variant {
@@ -297,11 +321,10 @@ impl Reader<'_> {
         };
         if let Some(child) = spec.child(key) {
             let message = format!("`{key}` is no property of {place} but a node inside it");
-            self.problems.push(
+            return Some(
                 problem(&codes::UNKNOWN_PROPERTY, &at, message)
                     .help(format!("write it in the block: `{}`", child.example)),
             );
-            return;
         }
         let known = spec.all_settings(item.variant).map(|setting| setting.name);
         let known: Vec<&str> = known.collect();
@@ -316,7 +339,7 @@ impl Reader<'_> {
         if let Some(near) = near {
             diagnostic = diagnostic.fix(Fix::replace(format!("write `{near}`"), at, near, Applicability::Unsafe));
         }
-        self.problems.push(diagnostic);
+        Some(diagnostic)
     }
 
     /// Whether another variant of the node has this setting.
@@ -462,6 +485,11 @@ impl Reader<'_> {
         }
         item.without.push(Without { kind: kind.clone(), key: keys.join(" "), at });
     }
+}
+
+/// Whether a name is most likely this one, misspelt.
+fn is_nearly(name: &str, wanted: &str) -> bool {
+    names::nearest(name, [wanted]).is_some()
 }
 
 fn has(variant: &Variant, name: &str) -> bool {

@@ -2,13 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use syntax::{Label, Location, Severity, SourceId, Sources};
+use syntax::{Label, Location, Severity, SourceId, Sources, Tree};
 
 use super::convert::Top;
 use super::item::Item;
 use super::read::{Reader, label};
 use crate::codes;
 use crate::problems::{Problems, problem};
+
+/// A source as it was read.
+#[derive(Debug)]
+pub struct SourceTree {
+    /// The source.
+    pub id: SourceId,
+    /// Its tree.
+    pub tree: Tree,
+    /// Places of its errors of syntax, sorted.
+    pub wounds: Vec<syntax::Span>,
+}
 
 /// Everything that the sources hold, before anything is amended.
 #[derive(Debug, Default)]
@@ -21,6 +32,8 @@ pub struct Imported {
     pub profiles: Vec<Item>,
     /// Sources that were read, the study first.
     pub sources: Vec<SourceId>,
+    /// Their trees, for definitions that are read anew for each of their callers.
+    pub trees: Vec<SourceTree>,
     /// Files that values name (SQL, scripts).
     pub files: Vec<SourceId>,
     /// By source, the `use` that brought it in.
@@ -73,7 +86,16 @@ fn read(
     imported.wounded |= parsed.problems.iter().any(|found| hides(found.in_source(id).name));
     let mut nodes = Vec::new();
     for node in parsed.tree.nodes() {
-        let mut reader = Reader { sources, source: id.clone(), problems, files: &mut imported.files, wounds: &wounds };
+        let mut reader = Reader {
+            sources,
+            source: id.clone(),
+            problems,
+            files: &mut imported.files,
+            wounds: &wounds,
+            bindings: Vec::new(),
+            filled: None,
+            hides_parameters: false,
+        };
         match reader.top(node) {
             Some(Top::Use(item)) => follow(sources, id, &item, path, imported, problems),
             Some(Top::Define(item)) => imported.definitions.push(item),
@@ -96,6 +118,7 @@ fn read(
         }
     }
     imported.nodes.append(&mut nodes);
+    imported.trees.push(SourceTree { id: id.clone(), tree: parsed.tree, wounds });
     path.pop();
 }
 

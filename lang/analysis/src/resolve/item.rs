@@ -1,6 +1,6 @@
 //! Items: the nodes of a study once the schema knows them, with typed values, every one of which keeps its origin.
 
-use syntax::{Label, Location};
+use syntax::{Diagnostic, Label, Location, NodeId};
 
 use crate::schema::{NodeSpec, Variant};
 use crate::value::{Value, Valued};
@@ -25,6 +25,19 @@ pub struct Without {
     pub key: String,
     /// Where it is written.
     pub at: Location,
+}
+
+/// A property beside `like=` that is no setting: the definition may take it as a parameter.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// The parameter's name.
+    pub name: String,
+    /// Where the name stands.
+    pub name_at: Location,
+    /// The entry's place among those of its node.
+    pub entry: usize,
+    /// What is wrong with it where the definition has no such parameter.
+    pub unknown: Option<Diagnostic>,
 }
 
 /// A node of the study.
@@ -60,6 +73,12 @@ pub struct Item {
     pub without: Vec<Without>,
     /// The `like` that it came through, the author's own line first.
     pub via: Vec<Label>,
+    /// Its node in the tree of its source.
+    pub node: NodeId,
+    /// Of a definition: what it is given.
+    pub parameters: Vec<Item>,
+    /// What it gives the definition that it amends.
+    pub given: Vec<Given>,
     /// The comment above it.
     pub doc: Option<String>,
 }

@@ -6,6 +6,7 @@ pub mod expanded;
 mod import;
 pub mod inputs;
 pub mod item;
+mod parameter;
 pub mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use crate::codes;
 use crate::names;
 use crate::problems::{Problems, problem};
 use crate::resolve::item::Mode;
+use crate::resolve::parameter::{Binding, Callers};
 use crate::resolve::read::label;
 use crate::schema::level;
 
@@ -97,6 +99,8 @@ pub fn resolve(
     study.profiles = unique(std::mem::take(&mut imported.profiles), "", problems);
     let nodes = unique(std::mem::take(&mut imported.nodes), "", problems);
     study.named = nodes.iter().map(|item| (item.kind(), item.key.clone())).collect();
+    let mut files = std::mem::take(&mut imported.files);
+    let mut callers = Callers { sources, trees: &imported.trees, files: &mut files };
     for item in nodes {
         if item.mode != Mode::Amend {
             let message = format!("{} stands at the top level, where it amends nothing", item.described());
@@ -105,9 +109,10 @@ pub fn resolve(
                     .help("`(replace)` and `(remove)` belong into a profile, or into a node that amends another"),
             );
         }
-        let item = expand(item, &mut study, &mut Vec::new(), problems);
+        let item = expand(item, &mut study, &mut callers, &[], &mut Vec::new(), problems);
         study.nodes.push(item);
     }
+    imported.files = files;
     study.build_index();
     check_profiles(&study, problems);
     if let Some(name) = profile {
@@ -138,8 +143,15 @@ fn unique(items: Vec<Item>, of: &str, problems: &mut Problems) -> Vec<Item> {
     kept
 }
 
-/// The item with what its `like` names underneath.
-fn expand(item: Item, study: &mut Study, path: &mut Vec<String>, problems: &mut Problems) -> Item {
+/// The item with what its `like` names underneath. `scope` are the parameters that it may read.
+fn expand<'t>(
+    item: Item,
+    study: &mut Study,
+    callers: &mut Callers<'t>,
+    scope: &[Binding<'t>],
+    path: &mut Vec<String>,
+    problems: &mut Problems,
+) -> Item {
     let Some(like) = item.setting(LIKE).cloned() else { return amend::plain(item, problems) };
     let Some(name) = like.text().map(str::to_owned) else { return item };
     let kind = item.kind();
@@ -163,8 +175,12 @@ fn expand(item: Item, study: &mut Study, path: &mut Vec<String>, problems: &mut 
     if !study.used_definitions.contains(&identity) {
         study.used_definitions.push(identity.clone());
     }
+    let Some(bindings) = callers.bind(&item, &definition, scope, problems) else {
+        return Item { broken: true, ..item };
+    };
+    let definition = callers.instantiate(&definition, &bindings, problems);
     path.push(identity);
-    let mut base = expand(definition, study, path, problems);
+    let mut base = expand(definition, study, callers, &bindings, path, problems);
     path.pop();
     base.settings.retain(|(setting, _)| *setting != LIKE);
     base.via.clear();

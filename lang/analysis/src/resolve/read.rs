@@ -12,6 +12,8 @@ use crate::schema::{DEFINE, FILE, Kind, PROFILE, STUDY, Type, USE, Word};
 use crate::value::units::{self, UnitProblem};
 use crate::value::{Template, Value, Valued, condition, text};
 
+use super::parameter::{Binding, only_variable};
+
 /// Reads the values of one source.
 pub struct Reader<'a> {
     /// Where files and directories come from.
@@ -24,10 +26,16 @@ pub struct Reader<'a> {
     pub files: &'a mut Vec<SourceId>,
     /// Places of syntax errors, sorted: what stands around them may be misread.
     pub wounds: &'a [Span],
+    /// What `${NAME}` of a parameter stands for, inside a definition.
+    pub bindings: Vec<Binding<'a>>,
+    /// A text to be read instead of the entry's own: one in which parameters are filled in.
+    pub(super) filled: Option<String>,
+    /// Whether the definition may declare parameters that were not understood.
+    pub(super) hides_parameters: bool,
 }
 
 /// A value's diagnostic, as an early return.
-type Refused = Box<Diagnostic>;
+pub(super) type Refused = Box<Diagnostic>;
 
 impl Reader<'_> {
     /// The place of a span in this source.
@@ -43,9 +51,14 @@ impl Reader<'_> {
 
     /// The entry's value as `ty`; `what` names it in diagnostics, such as "`for`".
     pub fn read(&mut self, entry: Entry<'_>, ty: Type, what: &dyn Display) -> Valued {
+        if let Some(valued) = self.read_parameter(entry, ty, what) {
+            return valued;
+        }
         let at = self.at(entry.value_span());
         let value = match self.try_read(entry, ty, what) {
             Ok(value) => value,
+            // What it reads may be declared by the line that was misread.
+            Err(refused) if self.hides_parameters && refused.code == codes::UNKNOWN_VARIABLE.code => Value::Unknown,
             Err(diagnostic) => {
                 self.problems.push(*diagnostic);
                 Value::Unknown
@@ -59,6 +72,9 @@ impl Reader<'_> {
     }
 
     fn wrong_type(&self, entry: Entry<'_>, ty: Type, what: &dyn Display) -> Refused {
+        if let Some(name) = entry.value().as_str().and_then(only_variable) {
+            return self.no_parameter(entry, what, name);
+        }
         let is = entry.value().kind();
         let mut diagnostic = problem(
             &codes::WRONG_TYPE,
@@ -85,7 +101,7 @@ impl Reader<'_> {
         }
     }
 
-    fn try_read(&mut self, entry: Entry<'_>, ty: Type, what: &dyn Display) -> Result<Value, Refused> {
+    pub(super) fn try_read(&mut self, entry: Entry<'_>, ty: Type, what: &dyn Display) -> Result<Value, Refused> {
         let value = entry.value();
         if value.is_unknown() {
             return Ok(Value::Unknown);
@@ -106,6 +122,7 @@ impl Reader<'_> {
             syntax::Value::Quantity(text) => Some((*text).to_owned()),
             _ => None,
         };
+        let string = self.filled.take().or(string);
         match ty {
             Type::IntegerOrFactor(..) if string.as_deref().is_some_and(|string| string.contains("${")) => {
                 self.factor(entry, ty, what, string.as_deref().unwrap_or_default())
@@ -167,6 +184,24 @@ impl Reader<'_> {
                 self.worded(entry, ty, what, string)
             }
         }
+    }
+
+    /// A value of its own type can be read from a definition's parameter and from nothing else.
+    fn no_parameter(&self, entry: Entry<'_>, what: &dyn Display, name: &str) -> Refused {
+        let known = self.bindings.iter().map(|binding| binding.name.as_str());
+        let near = names::nearest(name, known);
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let at = self.at(entry.value_span());
+        let message = format!("{what} reads `${{{name}}}`, which has no value here{hint}");
+        let mut diagnostic = problem(&codes::UNKNOWN_VARIABLE, &at, message).help(format!(
+            "only a definition's own parameter can stand here: `parameter {name} type=…` inside `define`"
+        ));
+        if let Some(near) = near {
+            let replacement = format!("\"${{{near}}}\"");
+            diagnostic =
+                diagnostic.fix(Fix::replace(format!("write `${{{near}}}`"), at, replacement, Applicability::Unsafe));
+        }
+        Box::new(diagnostic)
     }
 
     /// Types that are written as a text of some form.
@@ -336,6 +371,9 @@ impl Reader<'_> {
             }),
             _ => return Err(self.wrong_type(entry, ty, what)),
         };
+        if let (Err(_), Some(name)) = (&read, only_variable(string)) {
+            return Err(self.no_parameter(entry, what, name));
+        }
         read.map_err(|wrong| {
             let info = match wrong {
                 UnitProblem::OutOfRange(_) => &codes::OUT_OF_RANGE,

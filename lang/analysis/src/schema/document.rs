@@ -23,7 +23,7 @@ schema does not know is an error, never ignored.
 - **Variables** in texts are written `${name}`; `$${` stands for the characters `${`.
 - **Figures** are written `phase.metric`, such as `ceiling.throughput`. The metrics: {metrics}.
 - **Reuse**: `use` reads another file or the standard library ({std}); `define KIND NAME { … }` is amended by
-  `KIND NAME like=NAME { … }`. Same kind and name: arguments are replaced, settings one by one, children likewise; new
+  `KIND NAME like=NAME { … }`, which gives its parameters beside `like=`: `like=NAME repetitions=7`. Same kind and name: arguments are replaced, settings one by one, children likewise; new
   ones are added; `without KIND NAME` and `(remove)` remove; `(replace)` takes the whole place.
 - **Profiles** amend the study for another run of it.
 - **Levels of lints**: `allow LINT reason=\"…\"` accepts what a lint says, `warn LINT` makes it a warning and `deny LINT` an

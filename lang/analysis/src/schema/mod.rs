@@ -14,7 +14,7 @@ mod traffic;
 
 pub use measure::{BETWEEN, GATE, LOAD, MOST_CONNECTIONS, PHASE, RAMP, REPEAT, STEP};
 pub use publish::REPORT;
-pub use reuse::{INPUT, SECRET};
+pub use reuse::{INPUT, PARAMETER, SECRET, parameter_type};
 pub use subject::{CANDIDATE, CREDENTIALS, DATABASE, MACHINE, PROBE};
 pub use traffic::{CONTRACT, METHODS, STREAM, WORKLOAD};
 
@@ -411,12 +411,13 @@ pub static DEFINE: NodeSpec = NodeSpec {
     name: "define",
     doc: "A node that others amend with `like=`. It is not measured itself. Followed by the kind, the name and the block \
           of that kind.",
-    example: "define phase saturation { load closed { connections 64; for \"20s\" } }",
+    example: "define phase saturation { parameter window type=duration; load closed { connections 64; for \"${window}\" } }",
     count: Count::Any,
     arguments: &[
         argument("kind", Type::NodeKind, "`phase`, `workload`, `candidate`, `database` …"),
         argument("name", Type::Name, "The name that `like=` refers to."),
     ],
+    children: &[&PARAMETER],
     key: 2,
     ..NODE
 };

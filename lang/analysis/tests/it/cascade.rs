@@ -37,6 +37,18 @@ phase pools like=saturation {
     load workload=writes
     choose pool maximising=throughput for-each="candidate cores"
 }
+define phase longer like=saturation {
+    parameter seconds type=duration default="30s" max="60s"
+    parameter times type=count min=3
+    load { for "${seconds}" }
+    repeat "${times}"
+}
+phase long like=longer times=6 seconds="40s" {
+    over candidate cores
+    with pool from=pools
+    load workload=writes
+    gate generator-probe of=ceiling.throughput
+}
 phase grid like=rate-grid {
     over candidate cores rate
     with pool from=pools
