@@ -531,10 +531,12 @@ impl Expected {
         let pairs = |is: fn(u8, u8) -> bool| bytes.windows(2).filter(|pair| is(pair[0], pair[1])).count();
         let nodes = 1 + count(|b| matches!(b, b'\n' | b';' | b'{'));
         let entries = pairs(|first, second| first == b' ' && second > b' ' && !matches!(second, b'{' | b'}' | b'/'));
+        // Denser than any study: such a text grows its arenas, instead of reserving what it may never fill.
+        let most = |bytes_each: usize| bytes.len() / bytes_each + 16;
         Self {
-            nodes,
+            nodes: nodes.min(most(12)),
             // The words of comments and long strings are no entries.
-            entries: entries.min(nodes * 4),
+            entries: entries.min(nodes * 4).min(most(10)),
             annotations: count(|b| b == b'(').min(nodes),
             disabled: pairs(|first, second| first == b'/' && second == b'-').min(nodes),
         }

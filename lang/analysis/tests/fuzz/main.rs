@@ -6,7 +6,7 @@
 //!
 //! - `FUZZ_SECONDS=600 cargo test --release -p analysis --test fuzz` takes longer (10 s where it is left out);
 //! - `FUZZ_SEED=7` takes other inputs;
-//! - `FUZZ_KEEP=1` writes inputs that show something new into the corpus;
+//! - `FUZZ_KEEP=1` writes inputs that show a diagnostic which none before them showed into the corpus, made small;
 //! - `FUZZ_INPUT=FILE` tries that file alone. A failure prints this command, with the file that it wrote.
 #![expect(clippy::disallowed_methods, reason = "a fuzzer reads its corpus and writes what fails")]
 #![expect(clippy::disallowed_types, reason = "a fuzzer has a clock")]
@@ -226,13 +226,19 @@ fn search() {
         inputs += 1;
         let shown = attempt(&text, n).unwrap_or_else(|why| failed(&text, n, &why));
         plans += u64::from(shown.plan);
+        let fresh: Vec<&str> = shown.codes.iter().copied().filter(|code| !codes.contains(code)).collect();
         codes.extend(shown.codes.iter().copied());
-        if seen.insert(shown) && n as usize >= first && text.len() < LONGEST {
-            if keep && text.len() < 2_000 {
-                let name = &ContentHash::of_bytes(text.as_bytes()).to_string()[..12];
-                std::fs::write(corpus().join(format!("{name}.kdl")), &text).expect("the corpus can be written");
+        if n as usize >= first && text.len() < LONGEST {
+            if let (true, Some(code)) = (keep, fresh.first()) {
+                // Alone, and in every way that an input is looked at.
+                let shows = |text: &str| attempt(text, n).is_ok_and(|shown| shown.codes.contains(code));
+                let small = smaller(&text, shows);
+                std::fs::write(corpus().join(format!("shows-{code}-{n}.kdl")), small)
+                    .expect("the corpus can be written");
             }
-            kept.push(text);
+            if seen.insert(shown) {
+                kept.push(text);
+            }
         }
     }
     println!(

@@ -5,6 +5,7 @@ mod cascade;
 mod common;
 mod examples;
 mod expanded;
+mod fixes;
 mod golden;
 mod hashes;
 mod inputs;
