@@ -60,6 +60,9 @@ fn keeps_its_promises(text: &str, n: u64) -> Shown {
     if n.is_multiple_of(3) {
         promises::fixing(&sources, &id, &options);
     }
+    if n % 3 == 1 {
+        promises::expanding(&sources, &id, &options);
+    }
     if n.is_multiple_of(16) {
         promises::repeating(&sources, &id, &options);
     }
@@ -68,10 +71,13 @@ fn keeps_its_promises(text: &str, n: u64) -> Shown {
 
 /// What an input showed, or what it broke.
 fn attempt(text: &str, n: u64) -> Result<Shown, String> {
-    catch_unwind(AssertUnwindSafe(|| keeps_its_promises(text, n))).map_err(|panic| {
-        let said = panic.downcast_ref::<String>().cloned();
-        said.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
-    })
+    catch_unwind(AssertUnwindSafe(|| keeps_its_promises(text, n))).map_err(|panic| said(panic.as_ref()))
+}
+
+/// What a panic says.
+fn said(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
 /// A smaller input that fails too: tokens are taken out as long as it does, for some seconds.
@@ -177,7 +183,8 @@ fn no_input_breaks_a_promise() {
     let outcome = catch_unwind(search);
     let _ = std::panic::take_hook();
     if let Err(panic) = outcome {
-        std::panic::resume_unwind(panic);
+        // Once more, with the hook that prints it.
+        panic!("{}", said(panic.as_ref()));
     }
 }
 

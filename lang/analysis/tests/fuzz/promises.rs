@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use analysis::fix::{self, Which};
 use analysis::{Options, analyse, explain};
-use syntax::{Severity, SourceId, Sources, TokenKind, format, parse, tokens};
+use syntax::{MemorySources, Severity, SourceId, Sources, TokenKind, format, parse, tokens};
 
 /// What an input showed: the codes of its diagnostics, and whether it had a plan.
 #[derive(Debug, Default, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,6 +96,26 @@ pub fn fixing(sources: &dyn Sources, id: &SourceId, options: &Options) {
             assert!(fixed.settled, "safe fixes bring no new ones without end");
             let errors = |found: &[syntax::Diagnostic]| found.iter().any(|one| one.severity == Severity::Error);
             assert!(errors(&before.diagnostics) || !errors(&fixed.analysed.diagnostics), "a safe fix made an error");
+        }
+    }
+}
+
+/// The expanded study is laid out and can be read, and of a study without errors it gives the same plan. Every value that is
+/// explained is found again by its own path.
+pub fn expanding(sources: &MemorySources, id: &SourceId, options: &Options) {
+    let analysed = analyse(sources, id, options);
+    let text = analysed.expanded();
+    // A study that is its own SQL file holds another text once it is expanded.
+    let own_file = analysed.sources.iter().filter(|source| *source == id).count() > 1;
+    if analysed.plan.is_some() && !own_file {
+        assert_eq!(format(&text).as_deref(), Ok(&*text), "the expanded study is laid out");
+        let mut again = sources.clone();
+        again.set(id.as_str(), text.as_str());
+        assert_eq!(analyse(&again, id, options).plan, analysed.plan, "the expanded study has another plan:\n{text}");
+    }
+    for path in ["", "phase", "phase.ceiling", "phase.ceiling.repeat", "candidate.app", "study.nothing.at.all", "."] {
+        for value in analysed.explain_value(path).unwrap_or_default() {
+            assert!(analysed.explain_value(&value.path).is_ok(), "{} is explained and not found", value.path);
         }
     }
 }
