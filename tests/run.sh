@@ -11,6 +11,8 @@ want nginx nginx-light
 want php php-cli
 want python3 python3
 want openssl openssl
+want tinyproxy tinyproxy-bin
+want valgrind valgrind
 want curl curl
 want jq jq
 want cc build-essential

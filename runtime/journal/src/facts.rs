@@ -108,7 +108,7 @@ pub struct LoadFacts {
     pub silences: Vec<Stall>,
     /// The generator's own state across the window.
     pub generator: GeneratorFacts,
-    /// How the requests travelled; `None` where it was plain HTTP/1.1 by epoll, or not recorded.
+    /// How the requests travelled; `None` in accounts that are older than the choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<TransportFacts>,
 }
@@ -137,7 +137,7 @@ pub struct TransportFacts {
     pub certificate_unchecked: bool,
     /// The proxy that connections went through.
     pub proxy: Option<String>,
-    /// Requests that the target had put back unprocessed when it ended a connection, and that were sent again on another.
+    /// Requests that a connection ended without having processed them, and that were sent again on another.
     #[serde(default)]
     pub sent_again: u64,
 }

@@ -122,7 +122,7 @@ pub(crate) fn connect_words(error: &io::Error) -> String {
     }
 }
 
-fn connect_next(error: &io::Error) -> &'static str {
+pub(crate) fn connect_next(error: &io::Error) -> &'static str {
     match (error.kind(), error.raw_os_error()) {
         (io::ErrorKind::ConnectionRefused, _) => "check that the target runs and that its port is right",
         (io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock, _) => {

@@ -11,7 +11,7 @@ const HEAD_LIMIT: usize = 64 * 1024;
 /// Longest body that is kept for its checks.
 pub const BODY_LIMIT: usize = 64 * 1024 * 1024;
 /// Bytes of a body that are kept as evidence where no check reads it.
-const EVIDENCE: usize = 512;
+pub const EVIDENCE: usize = 512;
 /// Most headers of an odd head.
 const HEADERS: usize = 128;
 /// Longest line that gives a chunk's size.
@@ -40,15 +40,20 @@ impl<'a> Response<'a> {
 
     /// All headers in order.
     pub fn headers(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
-        self.head.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
+        self.lines().skip(1).filter_map(|line| {
             let colon = memchr::memchr(b':', line)?;
             Some((line[..colon].trim_ascii(), line[colon + 1..].trim_ascii()))
         })
     }
 
+    /// The lines of the head. Empty ones before the status line, which a reader passes over, are none of them.
+    fn lines(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.head.trim_ascii_start().split(|byte| *byte == b'\n')
+    }
+
     /// The status line without its line break.
     pub fn status_line(&self) -> &'a [u8] {
-        self.head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end()
+        self.lines().next().unwrap_or_default().trim_ascii_end()
     }
 }
 
@@ -519,6 +524,10 @@ impl Reader {
             return Err(Violation::Chunk);
         }
         self.line.extend_from_slice(&rest[..take]);
+        // httparse takes a line without a digit for a size of 0, which would end the body.
+        if !self.line[0].is_ascii_hexdigit() {
+            return Err(Violation::Chunk);
+        }
         match httparse::parse_chunk_size(&self.line) {
             Ok(httparse::Status::Complete((_, size))) => {
                 self.line.clear();
@@ -585,5 +594,7 @@ pub fn head_range(bytes: &[u8]) -> Option<Range<usize>> {
     memchr::memmem::find(bytes, b"\r\n\r\n").map(|end| 0..end + 4)
 }
 
+#[cfg(test)]
+mod against;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,9 @@
 //! [`single_shot`] sends one request and [`check`] checks its answer with the validator of the hot path.
 //!
 //! What it does not do: it decides nothing about a repetition, opens no file but /proc/stat and prints nothing but its answers.
-//! `unsafe` is in [`sys`] alone.
+//! `unsafe` is in [`sys`] alone, and the compiler holds it there.
+
+#![deny(unsafe_code, clippy::undocumented_unsafe_blocks)]
 
 pub mod alone;
 mod check;
@@ -16,6 +18,7 @@ pub mod error;
 mod histogram;
 mod http;
 mod json;
+mod layered;
 mod merge;
 pub mod noop;
 mod own;
@@ -28,6 +31,10 @@ mod rate;
 mod request;
 mod schedule;
 mod single;
+#[expect(
+    unsafe_code,
+    reason = "what the kernel and tokio ask for; each block says why it is sound, and valgrind runs its tests"
+)]
 pub mod sys;
 mod tally;
 pub mod wire;

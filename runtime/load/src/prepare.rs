@@ -1,14 +1,16 @@
 //! From a job to its facts: check it, open the connections, run the threads, join their books.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use journal::facts::{GeneratorFacts, LoadFacts, ThreadFacts};
+use journal::facts::{GeneratorFacts, LoadFacts, ThreadFacts, TransportFacts};
 use plan::CpuSet;
 
 use crate::connection::{self, Connection};
 use crate::course::{self, Collector, Hear, NO_CUT, Shelf, Signals};
 use crate::error::LoadError;
+use crate::layered::{self, Crew};
 use crate::own::{self, Receiving};
 use crate::program::Program;
 use crate::sys;
@@ -18,9 +20,17 @@ use crate::worker::{Account, Worker};
 
 /// A job whose connections are open.
 pub struct Prepared {
-    program: Program,
-    connections: Vec<Connection>,
+    program: Arc<Program>,
+    engine: Engine,
     cpus: CpuSet,
+}
+
+/// What sends it, with its open connections.
+enum Engine {
+    /// Plain HTTP/1.1, on epoll.
+    Plain(Vec<Connection>),
+    /// TLS, HTTP/2 and proxies, on hyper.
+    Layered(Crew),
 }
 
 /// File descriptors that the process needs besides its connections.
@@ -35,10 +45,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// When the job contradicts itself, or a connection can't be opened.
 pub fn prepare(job: &Job) -> Result<Prepared, LoadError> {
-    let program = Program::new(job)?;
-    if !job.transport.is_plain() {
-        return Err(LoadError::job("the job asks for TLS, HTTP/2 or a proxy", "this generator sends plain HTTP/1.1"));
-    }
+    let program = Arc::new(Program::new(job)?);
     let raise = "raise the limit (`ulimit -n`)";
     let limit = sys::raise_open_files().map_err(LoadError::system("read its limit of open files", raise))?;
     let count = program.own_connections();
@@ -48,13 +55,17 @@ pub fn prepare(job: &Job) -> Result<Prepared, LoadError> {
             "ask for fewer connections or raise the limit (`ulimit -n`)",
         ));
     }
+    if !job.transport.is_plain() {
+        let crew = Crew::new(job, &program)?;
+        return Ok(Prepared { program, engine: Engine::Layered(crew), cpus: job.cpus.clone() });
+    }
     let connections = (1..=count).map(|number| {
         connection::open(job.target, CONNECT_WITHIN)
             .map(Connection::open)
             .map_err(|error| LoadError::connect(job.target, number, count, &error))
     });
     let connections = connections.collect::<Result<_, LoadError>>()?;
-    Ok(Prepared { program, connections, cpus: job.cpus.clone() })
+    Ok(Prepared { program, engine: Engine::Plain(connections), cpus: job.cpus.clone() })
 }
 
 /// How a prepared job is run.
@@ -104,25 +115,37 @@ impl Prepared {
                 "give an instant of this machine's CLOCK_MONOTONIC within the next hour",
             ));
         }
-        let Self { program, mut connections, cpus } = self;
+        let Self { program, engine, cpus } = self;
+        let program = program.as_ref();
         let (window_start, window_end) = (at_ns + program.warm_up, at_ns + program.warm_up + program.window);
-        let mut workers = Vec::new();
-        for (index, thread) in program.own.clone().enumerate() {
-            let rest = connections.split_off(program.connections_of(thread) as usize);
-            let own = std::mem::replace(&mut connections, rest);
-            let cpu = cpus.cpus().get(index % cpus.len().max(1)).copied();
-            workers.push((thread, cpu, Worker::new(&program, thread, own)?));
-        }
-        let shelves: Vec<Shelf> = match intervals {
-            Some(_) => workers.iter().map(|_| Shelf::new(&program)).collect(),
+        let shelves: Arc<Vec<Shelf>> = Arc::new(match intervals {
+            Some(_) => program.own.clone().map(|_| Shelf::new(program)).collect(),
             None => Vec::new(),
-        };
-        let mut collector = intervals.map(|(every_ns, hear)| {
-            (every_ns, Collector::new(&program, &shelves, window_start, every_ns.max(1), hear))
         });
+        let pinned: Vec<Option<u32>> =
+            (0..program.own.len()).map(|index| cpus.cpus().get(index % cpus.len().max(1)).copied()).collect();
+        let mut transport = None;
+        let sent_again = AtomicU64::new(0);
+        let mut workers = Vec::new();
+        match engine {
+            Engine::Plain(mut connections) => {
+                for (thread, cpu) in program.own.clone().zip(&pinned) {
+                    let rest = connections.split_off(program.connections_of(thread) as usize);
+                    let own = std::mem::replace(&mut connections, rest);
+                    workers.push((thread, *cpu, Hand::Plain(Box::new(Worker::new(program, thread, own)?))));
+                }
+            }
+            Engine::Layered(crew) => {
+                transport = Some(crew.facts());
+                let hands = crew.into_hands().into_iter().map(Hand::Layered);
+                let threads = program.own.clone().zip(&pinned);
+                workers.extend(threads.zip(hands).map(|((thread, cpu), hand)| (thread, *cpu, hand)));
+            }
+        }
+        let mut collector = intervals
+            .map(|(every_ns, hear)| (every_ns, Collector::new(program, &shelves, window_start, every_ns.max(1), hear)));
         let every_ns = collector.as_ref().map_or(0, |(every_ns, _)| *every_ns);
         let ended = AtomicBool::new(false);
-        let pinned: Vec<Option<u32>> = workers.iter().map(|(_, cpu, _)| *cpu).collect();
         let used = CpuSet::new(pinned.iter().flatten().copied());
         let running = &AtomicU32::new(workers.len() as u32);
         let waiter = std::thread::current();
@@ -131,19 +154,29 @@ impl Prepared {
                 let ended = &ended;
                 scope.spawn(move || collector.run(ended));
             }
-            let mut shelves = shelves.iter();
+            let (shelves, sent_again) = (&shelves, &sent_again);
             let threads: Vec<_> = workers
                 .into_iter()
-                .map(|(thread, cpu, worker)| {
-                    let shelf = shelves.next();
+                .enumerate()
+                .map(|(index, (thread, cpu, hand))| {
+                    let shelf = shelves.get(index);
                     let ending = Ending { running, waiter: waiter.clone() };
                     std::thread::Builder::new().name(format!("load-{thread}")).spawn_scoped(scope, move || {
                         let _ending = ending;
-                        if let Some(cpu) = cpu {
-                            let next = "give the load role CPUs that this machine has";
-                            sys::pin_to_cpu(cpu).map_err(LoadError::system(format!("run on CPU {cpu}"), next))?;
-                        }
-                        let account = worker.run(at_ns, signals, shelf.map(|shelf| (every_ns, shelf)));
+                        let account = match hand {
+                            Hand::Plain(worker) => {
+                                if let Some(cpu) = cpu {
+                                    let next = "give the load role CPUs that this machine has";
+                                    sys::pin_to_cpu(cpu)
+                                        .map_err(LoadError::system(format!("run on CPU {cpu}"), next))?;
+                                }
+                                worker.run(at_ns, signals, shelf.map(|shelf| (every_ns, shelf)))
+                            }
+                            Hand::Layered(hand) => {
+                                let intervals = shelf.map(|_| (every_ns, Arc::clone(shelves)));
+                                hand.run(at_ns, signals, intervals, sent_again)
+                            }
+                        };
                         if let Some(shelf) = shelf {
                             shelf.close();
                         }
@@ -174,13 +207,22 @@ impl Prepared {
         let tallies = match collector {
             Some((_, collector)) => collector.finish(rest),
             None => {
-                let mut all = course::books(&program);
+                let mut all = course::books(program);
                 rest.into_iter().for_each(|books| course::merge(&mut all, books));
                 all
             }
         };
-        let mut facts = join(&program, &pinned, accounts, &tallies);
+        let mut facts = join(program, &pinned, accounts, &tallies);
         facts.generator.steal_ns = steal_ns;
+        facts.transport = Some(TransportFacts {
+            sent_again: sent_again.load(Ordering::Relaxed),
+            ..transport.unwrap_or_else(|| TransportFacts {
+                engine: "epoll".into(),
+                protocol: "HTTP/1.1".into(),
+                in_flight: 1,
+                ..TransportFacts::default()
+            })
+        });
         Ok(facts)
     }
 }
@@ -207,6 +249,14 @@ fn wait_until(at_ns: u64, running: &AtomicU32) {
         let Some(left) = at_ns.checked_sub(sys::now_ns()).filter(|left| *left > 0) else { return };
         std::thread::park_timeout(Duration::from_nanos(left));
     }
+}
+
+/// One thread of a job, ready to run.
+enum Hand<'a> {
+    /// On epoll, to be pinned.
+    Plain(Box<Worker<'a>>),
+    /// On hyper; its thread lives already.
+    Layered(layered::Hand),
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -6,10 +6,12 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use plan::{Expect, Request, Tls};
+use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
 use crate::check::{Checks, Scratch};
 use crate::error::{LoadError, connect_words};
 use crate::http::{self, Asked, Reader, excerpt};
+use crate::layered;
 use crate::parameter::{Parameters, Values};
 use crate::request::{Names, Template};
 
@@ -72,7 +74,51 @@ pub enum SingleError {
     },
 }
 
-/// Sends one request on a connection of its own and reads the answer.
+/// A connection, with TLS or without.
+enum Link {
+    Plain(TcpStream),
+    Secure(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Link {
+    fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(stream) => stream,
+            Self::Secure(stream) => &stream.sock,
+        }
+    }
+}
+
+impl Read for Link {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(buffer),
+            // An end without a farewell is an end: whether the answer was complete is judged by its framing.
+            Self::Secure(stream) => match stream.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+                result => result,
+            },
+        }
+    }
+}
+
+impl Write for Link {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(bytes),
+            Self::Secure(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.flush(),
+            Self::Secure(stream) => stream.flush(),
+        }
+    }
+}
+
+/// Sends one request on a connection of its own, over TLS where that is declared, and reads the answer.
 ///
 /// # Errors
 /// When the request can't be sent, or no complete answer comes within `timeout`.
@@ -85,9 +131,10 @@ pub fn single_shot(
     timeout: Duration,
     tls: Option<&Tls>,
 ) -> Result<Response, SingleError> {
-    if tls.is_some() {
-        return Err(LoadError::job("the target speaks TLS, which single requests don't", "ask it in the clear").into());
-    }
+    let secure = match tls {
+        None => None,
+        Some(tls) => Some((layered::tls::config(tls, &[b"http/1.1"])?, layered::tls::server_name(tls, host)?)),
+    };
     let parameters = Parameters::new(&[], 0, 0)?;
     let template = Template::new(request, host, tokens, Names { variables, parameters: &[] }, &parameters)?;
     let mut bytes = Vec::new();
@@ -105,17 +152,38 @@ pub fn single_shot(
             _ => SingleError::Broken { target, when, why: error.to_string() },
         }
     };
-    let mut stream = TcpStream::connect_timeout(&target, left(0)?)
+    let socket = TcpStream::connect_timeout(&target, left(0)?)
         .map_err(|error| SingleError::Connect { target, why: connect_words(&error) })?;
-    stream.set_nodelay(true).map_err(broken("at once", 0))?;
-    stream.set_write_timeout(Some(left(0)?)).map_err(broken("at once", 0))?;
-    let written = stream.write_all(&bytes);
+    socket.set_nodelay(true).map_err(broken("at once", 0))?;
+    socket.set_write_timeout(Some(left(0)?)).map_err(broken("at once", 0))?;
+    let mut stream = match secure {
+        None => Link::Plain(socket),
+        Some((config, name)) => {
+            socket.set_read_timeout(Some(left(0)?)).map_err(broken("at once", 0))?;
+            let mut connection = ClientConnection::new(config, name)
+                .map_err(|error| SingleError::Connect { target, why: format!("TLS can't be begun: {error}") })?;
+            let mut socket = socket;
+            while connection.is_handshaking() {
+                connection.complete_io(&mut socket).map_err(|error| match error.kind() {
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                        SingleError::TimedOut { target, timeout, received: 0 }
+                    }
+                    _ => {
+                        let (fault, words) = layered::tls::explain(&error);
+                        SingleError::Connect { target, why: format!("{words}; {}", fault.next()) }
+                    }
+                })?;
+            }
+            Link::Secure(Box::new(StreamOwned::new(connection, socket)))
+        }
+    };
+    let written = stream.write_all(&bytes).and_then(|()| stream.flush());
     let mut reader = Reader::new();
     let asked = Asked { is_head: template.is_head(), keep_body: true };
     let mut buffer = [0u8; 16 * 1024];
     let mut start = Vec::new();
     loop {
-        stream.set_read_timeout(Some(left(received)?)).map_err(broken("while it was read", received))?;
+        stream.socket().set_read_timeout(Some(left(received)?)).map_err(broken("while it was read", received))?;
         let length = match stream.read(&mut buffer) {
             Ok(length) => length,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

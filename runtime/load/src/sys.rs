@@ -348,6 +348,44 @@ impl Timer {
     }
 }
 
+/// A timer that a task of tokio's can wait for, to the microsecond where tokio's own go by milliseconds.
+pub struct Alarm(tokio::io::unix::AsyncFd<Timer>);
+
+impl Alarm {
+    /// A new alarm, watched by the runtime that this is called in.
+    ///
+    /// # Errors
+    /// When the process has no file descriptor left.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: the timer owns its descriptor, gives the same one each time that it is asked, and nobody takes it out or
+        // replaces it before the alarm is dropped.
+        let watched = unsafe { tokio::io::unix::AsyncFd::register(Timer::new()?) };
+        Ok(Self(watched.map_err(|error| error.into_parts().1)?))
+    }
+
+    /// Sleeps until an instant of CLOCK_MONOTONIC.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub async fn sleep_until(&self, at_ns: u64) -> io::Result<()> {
+        self.0.get_ref().set(at_ns)?;
+        loop {
+            let mut fired = self.0.readable().await?;
+            // Edge-triggered: what was left of an earlier setting is told from this one's by the clock.
+            fired.clear_ready();
+            if now_ns() >= at_ns {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl AsRawFd for Timer {
+    fn as_raw_fd(&self) -> std::os::fd::RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
 impl AsFd for Timer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -385,6 +423,36 @@ mod tests {
             assert!(now_ns() >= at);
             assert_eq!(epoll.wait(&mut events, 0).expect("a wait"), 0, "no second event without a second setting");
         }
+    }
+
+    #[test]
+    fn whatever_passes_memory_to_the_kernel_gets_sense_back() {
+        set_least_timer_slack();
+        assert!(wall_ns() > 1_600_000_000_000_000_000);
+        assert!(children_usage().expect("the usage of children").cpu_ns >= children_usage().expect("the same").user_ns);
+        assert!(raise_open_files().expect("the limit of open files") > 0);
+        let cpus = allowed_cpus().expect("the CPUs of this thread");
+        assert!(!cpus.is_empty() && cpus.is_sorted(), "{cpus:?}");
+        std::thread::spawn(give_way).join().expect("no panic");
+    }
+
+    #[test]
+    fn an_alarm_wakes_its_task_at_the_instant_and_not_before() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let alarm = Alarm::new().expect("an alarm");
+            for _ in 0..3 {
+                let at = now_ns() + 1_500_000;
+                alarm.sleep_until(at).await.expect("slept");
+                assert!(now_ns() >= at);
+            }
+            // Given up before it fired: the next setting holds.
+            let far = now_ns() + 60_000_000_000;
+            drop(tokio::time::timeout(std::time::Duration::from_millis(1), alarm.sleep_until(far)).await);
+            let at = now_ns() + 1_500_000;
+            alarm.sleep_until(at).await.expect("slept");
+            assert!((at..far).contains(&now_ns()));
+        });
     }
 
     #[test]

@@ -7,6 +7,7 @@ use journal::facts::{Census, Stall, StreamFacts};
 use crate::check::{Checks, Mismatch};
 use crate::histogram::Recorder;
 use crate::http::Violation;
+use crate::layered::Fault;
 
 /// Wrong answers kept as evidence, per stream.
 pub const EVIDENCE: usize = 5;
@@ -30,6 +31,14 @@ pub enum Failure {
     Connect(i32),
     /// A connection attempt got no answer within the time-out.
     ConnectTimeout,
+    /// A connection could not be secured.
+    Tls(Fault),
+    /// The proxy answered CONNECT with this status; 0: with what is no answer.
+    Tunnel(u16),
+    /// HTTP/2 ended the request or its connection with this error code.
+    Http2(u32),
+    /// The target does not speak HTTP/2.
+    NoHttp2,
 }
 
 impl Failure {
@@ -51,13 +60,25 @@ impl Failure {
                 )
             }
             Self::ConnectTimeout => "connection not opened: no answer to the attempt".into(),
+            Self::Tls(fault) => format!("connection not secured: {}", fault.words()),
+            Self::Tunnel(0) => "the proxy answered CONNECT with what is no HTTP answer".into(),
+            Self::Tunnel(status) => format!("the proxy answered CONNECT with status {status}"),
+            Self::Http2(code) => format!("HTTP/2: ended with {:?}", h2::Reason::from(code)),
+            Self::NoHttp2 => "the target does not speak HTTP/2".into(),
         }
     }
 
     /// Whether the request may have taken effect though no answer says so.
     fn leaves_unknown(self) -> bool {
         match self {
-            Self::Mismatch(_) | Self::Connect(_) | Self::ConnectTimeout => false,
+            Self::Mismatch(_)
+            | Self::Connect(_)
+            | Self::ConnectTimeout
+            | Self::Tls(_)
+            | Self::Tunnel(_)
+            | Self::NoHttp2 => false,
+            // A refused stream was not processed (RFC 9113 §8.7).
+            Self::Http2(code) => h2::Reason::from(code) != h2::Reason::REFUSED_STREAM,
             Self::Violation(_) | Self::Closed | Self::Truncated | Self::Broken(_) => true,
         }
     }

@@ -26,7 +26,7 @@ use crate::sys::{self, Epoll, Event, Interest, Timer, Usage};
 use crate::tally::{Outcome, STALL_NS, Stalls, Tally, Window};
 
 /// How long before a slot the thread stops sleeping.
-const SPIN_NS: u64 = 60_000;
+pub const SPIN_NS: u64 = 60_000;
 /// Longest sleep of a closed loop: what bounds the blur of a stall that began in a sleep.
 const CLOSED_SLEEP_MS: u32 = 5;
 /// Longest sleep of an open loop: how soon a stop is seen.
@@ -427,7 +427,7 @@ impl<'a> Worker<'a> {
 }
 
 /// After an early end of the window, what is under way is drained for this long at the most.
-const CUT_GRACE_NS: u64 = 1_000_000_000;
+pub const CUT_GRACE_NS: u64 = 1_000_000_000;
 
 /// A start this far in the past, or by a quarter of the warm-up, is still honoured: the first sends are late by it, and say so.
-const LATEST_START_NS: u64 = 10_000_000;
+pub const LATEST_START_NS: u64 = 10_000_000;

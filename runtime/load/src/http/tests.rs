@@ -119,6 +119,9 @@ fn reference(bytes: &[u8], is_head: bool) -> Read {
     } else if encodings.last().is_some_and(|last| last == "chunked") {
         let (mut body, mut at) = (Vec::new(), 0);
         loop {
+            if rest.get(at).is_some_and(|byte| !byte.is_ascii_hexdigit()) {
+                return Read::Broken(Violation::Chunk);
+            }
             let (line, size) = match httparse::parse_chunk_size(&rest[at..]) {
                 Ok(httparse::Status::Complete(found)) => found,
                 Ok(httparse::Status::Partial) => return Read::Unfinished,

@@ -2,6 +2,7 @@
 #![expect(dead_code, reason = "each test binary uses the parts that it needs")]
 
 pub mod child;
+pub mod servers;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
