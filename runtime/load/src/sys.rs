@@ -307,15 +307,25 @@ impl Epoll {
     /// When the kernel refuses.
     #[inline]
     pub fn wait(&self, events: &mut [Event], timeout_ms: u32) -> io::Result<usize> {
+        self.wait_or_signal(events, timeout_ms).map(|count| count.unwrap_or(0))
+    }
+
+    /// The same, but `None` when a signal ended the wait. Being stopped and continued does so, too, without any handler (signal(7)): the
+    /// wait is over, events or not, and how long the process was stopped is for the caller to see by the clock.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    #[inline]
+    pub fn wait_or_signal(&self, events: &mut [Event], timeout_ms: u32) -> io::Result<Option<usize>> {
         let room = i32::try_from(events.len()).unwrap_or(i32::MAX);
         let timeout = i32::try_from(timeout_ms).unwrap_or(i32::MAX);
         // SAFETY: `Event` is transparent over epoll_event, and the kernel writes at most `room` of them.
         let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), events.as_mut_ptr().cast(), room, timeout) };
         if count >= 0 {
-            return Ok(count as usize);
+            return Ok(Some(count as usize));
         }
         let error = io::Error::last_os_error();
-        if error.kind() == io::ErrorKind::Interrupted { Ok(0) } else { Err(error) }
+        if error.kind() == io::ErrorKind::Interrupted { Ok(None) } else { Err(error) }
     }
 }
 

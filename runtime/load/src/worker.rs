@@ -290,14 +290,16 @@ impl<'a> Worker<'a> {
             let (timeout_ms, expected_by) = self.sleep(milestone)?;
             let idle = self.issued == issued;
             let slept = self.stamp();
-            let count = self
+            let waited = self
                 .epoll
-                .wait(&mut events, timeout_ms)
+                .wait_or_signal(&mut events, timeout_ms)
                 .map_err(LoadError::system("wait for its connections", "run it again"))?;
             let woke = sys::now_ns();
-            // A wait explains the gap up to its own limit. Woken later than that with something to do, the thread was away.
+            let count = waited.unwrap_or(0);
+            // A wait explains the gap up to its own limit. Woken later than that with something to do, the thread was away; and so it was
+            // when it was stopped in its sleep, which ends the wait before what has come meanwhile is looked at.
             let explained = if timeout_ms == 0 { slept } else { expected_by.max(slept) };
-            if count > 0 || timeout_ms == 0 {
+            if count > 0 || timeout_ms == 0 || waited.is_none() {
                 self.stalls.between(&self.window, explained, woke);
             }
             // A turn of the loop that found nothing to do; one that took longer than a stall's length is the stall's.

@@ -96,7 +96,8 @@ fn without_a_freeze_nothing_of_it_is_seen() {
 fn a_generator_that_freezes_says_that_it_was_itself() {
     within_attempts(4, || {
         let peer = Peer::start(0, |_| Reply::json(200, load::noop::BODY)).expect("a peer");
-        for rate in [Some(5_000.0), None] {
+        // At 300 slots per second the thread sleeps nearly all the time: it is caught asleep.
+        for rate in [Some(5_000.0), Some(300.0), None] {
             let job = load::Job {
                 connections: 16,
                 rate,
