@@ -66,6 +66,8 @@ fn to_grid(item: &Item, search: &Item, grid: String) -> Option<Fix> {
         return None;
     }
     let (over, load) = (item.child("over")?, item.child("load")?);
+    // A rate that is looked at once is a vote of one.
+    let grid = if item.child("repeat").is_none() { format!("{grid}; repeat 5") } else { grid };
     let mut edits = vec![syntax::Edit { at: search.at.clone(), text: grid }];
     edits.push(mend::after_arguments(over, " rate")?);
     edits.extend(mend::set(load, "rate", "\"${rate}\"", Applicability::Unsafe)?.edits);
