@@ -388,7 +388,7 @@ fn wrapped(out: &mut String, width: usize, first: &str, others: &str, parts: &[S
 
 /// A rate: whole numbers from 100 on, below that with a decimal.
 fn rate(per_second: f64) -> String {
-    if per_second >= 99.95 { grouped(per_second) } else { format!("{per_second:.1}") }
+    if per_second >= 99.95 || per_second == 0.0 { grouped(per_second) } else { format!("{per_second:.1}") }
 }
 
 /// A whole number with its thousands set apart.
@@ -413,7 +413,7 @@ mod tests {
         for (value, text) in [(0.0, "0"), (999.4, "999"), (1_000.0, "1,000"), (1_234_567.0, "1,234,567")] {
             assert_eq!(grouped(value), text);
         }
-        assert_eq!((rate(2.34), rate(1_234.5)), ("2.3".to_owned(), "1,234".to_owned()));
+        assert_eq!([rate(0.0), rate(2.34), rate(1_234.5)], ["0", "2.3", "1,234"]);
     }
 
     #[test]
