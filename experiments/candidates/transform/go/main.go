@@ -76,7 +76,7 @@ func main() {
 		var body struct {
 			Items []item `json:"items"`
 		}
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Items == nil {
 			http.Error(w, `{"error":"invalid_request"}`, http.StatusBadRequest)
 			return
 		}

@@ -415,19 +415,27 @@ impl Context<'_> {
     }
 }
 
-/// The median of the valid repetitions at each moment at which one has a value.
+/// The median of the valid repetitions at each moment at which one of them has a value. Where another one was not looked at, it
+/// counts with the value on the line between its neighbours.
 fn medians(repetitions: &[Trace]) -> Vec<(f64, f64)> {
-    let mut moments: Vec<(f64, Vec<f64>)> = Vec::new();
-    for (seconds, value) in
-        repetitions.iter().filter(|trace| trace.valid).flat_map(|trace| trace.points.iter().copied())
-    {
-        match moments.iter_mut().find(|(known, _)| *known == seconds) {
-            Some((_, values)) => values.push(value),
-            None => moments.push((seconds, vec![value])),
+    let valid: Vec<&Trace> = repetitions.iter().filter(|trace| trace.valid && !trace.points.is_empty()).collect();
+    let mut moments: Vec<f64> = valid.iter().flat_map(|trace| &trace.points).map(|(seconds, _)| *seconds).collect();
+    moments.sort_by(f64::total_cmp);
+    moments.dedup();
+    let values =
+        |seconds: f64| -> Vec<f64> { valid.iter().filter_map(|trace| between(&trace.points, seconds)).collect() };
+    moments.into_iter().filter_map(|seconds| Some((seconds, stats::median(&values(seconds))?))).collect()
+}
+
+/// The value of a course at a moment: on the line between its neighbours; the first or last one's outside of them.
+fn between(points: &[(f64, f64)], seconds: f64) -> Option<f64> {
+    let after = points.partition_point(|(at, _)| *at < seconds);
+    match (after.checked_sub(1).and_then(|before| points.get(before)), points.get(after)) {
+        (Some((from, left)), Some((to, right))) if to > from => {
+            Some(left + (right - left) * (seconds - from) / (to - from))
         }
+        (left, right) => right.or(left).map(|(_, value)| *value),
     }
-    moments.sort_by(|left, right| left.0.total_cmp(&right.0));
-    moments.into_iter().filter_map(|(seconds, values)| Some((seconds, stats::median(&values)?))).collect()
 }
 
 /// Whether a cell of a phase has all these levels.

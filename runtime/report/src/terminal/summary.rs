@@ -28,7 +28,7 @@ pub(super) fn summary(report: &Report, run_dir: &str, columns: usize) -> Vec<Lin
                 .into_iter()
                 .map(|line| Line::new().plain("  ").plain(line))
                 .collect(),
-            Item::LineChart(chart) => over_time(chart, columns),
+            Item::LineChart(chart) => over_time(report, chart, columns),
             Item::Choices(choices) => match &choices.missing {
                 Some(why) => {
                     flow(Line::new().plain("  "), Style::Plain, &format!("nothing was chosen: {why}"), None, columns)
@@ -63,7 +63,7 @@ pub(super) fn summary(report: &Report, run_dir: &str, columns: usize) -> Vec<Lin
 }
 
 /// One line per cell: its values at a few moments of the window.
-fn over_time(chart: &LineChart, columns: usize) -> Vec<Line> {
+fn over_time(report: &Report, chart: &LineChart, columns: usize) -> Vec<Line> {
     let moments = moments(chart);
     chart
         .lines
@@ -73,7 +73,12 @@ fn over_time(chart: &LineChart, columns: usize) -> Vec<Line> {
                 .iter()
                 .map(|&seconds| format!("{} after {}", value_at(chart, line, seconds), with_seconds(seconds)))
                 .collect();
-            let text = if line.points.is_empty() { "not determined".to_owned() } else { values.join(", ") };
+            let figure = line.cell.figure.and_then(|index| report.figures.get(index));
+            let text = match (line.points.is_empty(), figure) {
+                (false, _) => values.join(", "),
+                (true, Some(figure)) => words::figure_value(figure),
+                (true, None) => line.cell.missing.clone().unwrap_or_else(|| "not measured".to_owned()),
+            };
             flow(Line::new().plain(format!("  {}: ", line.label)), Style::Plain, &text, None, columns)
         })
         .collect()

@@ -202,9 +202,11 @@ fn lines(out: &mut String, report: &Report, chart: &LineChart, form: Form) {
     if !moments.is_empty() {
         let mut head = vec![String::new()];
         head.extend(moments.iter().map(|seconds| format!("after {}", with_seconds(*seconds))));
+        // Why a line has no values stands below.
         let rows: Vec<Vec<String>> = chart
             .lines
             .iter()
+            .filter(|line| !line.points.is_empty())
             .map(|line| {
                 let mut cells = vec![escape(&line.label)];
                 cells.extend(moments.iter().map(|&seconds| escape(&value_at(chart, line, seconds))));

@@ -446,6 +446,12 @@ fn items(shape: &Shape) -> Vec<ReportItem> {
         table("Cores used at saturation", figure("ceiling", Metric::CoresUsed), Some("cores")),
         table("Pool chosen, cost of the worst", figure("pool-sweep", Metric::Choice), Some("cores")),
         table("What the database does meanwhile", figure("ceiling", Metric::Database), None),
+        ReportItem::LineChart {
+            title: "Memory over the window".to_owned(),
+            of: MetricRef { phase: "ceiling".to_owned(), metric: Metric::Memory },
+            by: "candidate".to_owned(),
+            group: Some("cores".to_owned()),
+        },
         ReportItem::BarChart {
             title: "Saturation ceiling, every repetition".to_owned(),
             of: figure("ceiling", Metric::Throughput),
