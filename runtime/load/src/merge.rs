@@ -59,7 +59,7 @@ fn add(all: &mut LoadFacts, part: LoadFacts) -> Result<(), String> {
         streams,
         generator,
         silences,
-        transport: _,
+        transport,
     } = part;
     let names = |streams: &[StreamFacts]| streams.iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
     if (slice_ns, names(&streams)) != (all.slice_ns, names(&all.streams)) {
@@ -76,6 +76,9 @@ fn add(all: &mut LoadFacts, part: LoadFacts) -> Result<(), String> {
     all.unsolicited += unsolicited;
     all.took_ns = all.took_ns.max(took_ns);
     all.silences.extend(silences);
+    if let (Some(mine), Some(theirs)) = (&mut all.transport, transport) {
+        mine.sent_again += theirs.sent_again;
+    }
     for (mine, theirs) in all.streams.iter_mut().zip(streams) {
         add_stream(mine, theirs);
     }
