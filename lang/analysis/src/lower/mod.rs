@@ -11,6 +11,7 @@ pub mod phase;
 mod procedure;
 mod publish;
 mod random;
+mod reproduce;
 pub mod subject;
 mod tool;
 pub mod workload;
@@ -18,7 +19,7 @@ pub mod workload;
 use std::collections::BTreeSet;
 
 use plan::graph::{Cycle, sort_by_reads};
-use plan::{Input, Limit, Machine, MetricRef, PLAN_VERSION, Phase, Plan, Procedure, Rate, ReportPlan};
+use plan::{Limit, Machine, MetricRef, PLAN_VERSION, Phase, Plan, Procedure, Rate, ReportPlan};
 use syntax::{Diagnostic, Location};
 
 use crate::check::machine::Chosen;
@@ -30,6 +31,8 @@ use crate::resolve::{Item, Study};
 use crate::value::Valued;
 use figures::Unmapped;
 use phase::Around;
+
+pub use reproduce::environment;
 
 /// The plan, and phases that fell away with the reason.
 pub struct Lowered {
@@ -74,7 +77,7 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
         workloads: workload::workloads(study, &root, problems),
         phases: Vec::new(),
         agreements: Vec::new(),
-        report: ReportPlan { items: Vec::new(), reproduce: reproduce(study, machine) },
+        report: ReportPlan { items: Vec::new(), reproduce: reproduce::reproduce(study, machine) },
         budget_ns: header.and_then(|item| item.duration("budget")).map(i64::unsigned_abs),
         limits: Vec::new(),
         steps: Vec::new(),
@@ -119,26 +122,6 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
     Lowered { plan, dropped }
 }
 
-/// What the environment gave, in the plan and in the command that makes it again.
-pub fn environment(plan: &mut Plan, inputs: Vec<Input>) {
-    let given = inputs.iter().filter(|input| !input.is_default);
-    let given = given.filter_map(|input| Some(format!("{}={} ", input.name, shell(input.value.as_deref()?))));
-    // What the value is, whoever runs the study knows.
-    let secrets = plan.secrets.iter().map(|name| format!("{name}=… "));
-    let variables: String = given.chain(secrets).collect();
-    plan.report.reproduce.insert_str(0, &variables);
-    plan.inputs = inputs;
-}
-
-/// A word of a POSIX shell.
-fn shell(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,+@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
 /// The plan's graph, once its limits are complete.
 pub fn finish(plan: &mut Plan) {
     plan.steps = graph::steps(plan);
@@ -154,14 +137,6 @@ fn no_machine() -> Machine {
         generators: Vec::new(),
         sharing_accepted: false,
     }
-}
-
-/// The command line that makes every figure of the report.
-fn reproduce(study: &Study, machine: Option<&Chosen<'_>>) -> String {
-    let id = study.source.as_ref().map_or("", |id| id.as_str());
-    let machine = machine.map_or_else(String::new, |chosen| format!(" --machine {}", chosen.machine.name));
-    let profile = study.profile.as_ref().map_or_else(String::new, |profile| format!(" --profile {profile}"));
-    format!("exp run {id}{machine}{profile}")
 }
 
 /// Tables that streams and cases write to.

@@ -3,6 +3,7 @@
 pub mod amend;
 mod convert;
 pub mod expanded;
+mod forms;
 mod import;
 pub mod inputs;
 pub mod item;
