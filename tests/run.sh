@@ -16,6 +16,9 @@ want valgrind valgrind
 want curl curl
 want jq jq
 want cc build-essential
+want wrk wrk
+want h2load nghttp2-client
+want go golang-go
 [ -n "$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" ] || need+=(postgresql)
 [ -n "$(ls /usr/lib/postgresql/*/bin/pgbench 2>/dev/null)" ] || need+=(postgresql-contrib)
 if [ "${#need[@]}" -gt 0 ]; then
@@ -27,6 +30,13 @@ if [ "${#need[@]}" -gt 0 ]; then
   if [ ! -e "$policy" ]; then printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy" && made_policy=1; fi
   apt-get install -y -q --no-install-recommends "${need[@]}" >/dev/null
   [ -z "${made_policy:-}" ] || rm -f "$policy"
+fi
+
+tools=$PWD/target/tools
+export PATH="$tools:$PATH"
+if ! command -v vegeta >/dev/null 2>&1; then
+  say "installing vegeta"
+  GOBIN=$tools go install github.com/tsenart/vegeta/v12@v12.13.0
 fi
 
 pidfile=$(mktemp)

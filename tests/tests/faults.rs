@@ -84,6 +84,51 @@ fn a_replay_gives_the_same_bytes(directory: &Path, run_directory: &Path) {
 }
 
 #[test]
+fn a_load_left_to_wrk_measures_the_same_service_and_says_what_wrk_cannot_tell() {
+    let _host = the_host();
+    let text = std::fs::read_to_string(root().join("tests/studies/known-truth.kdl")).expect("the study");
+    let first = "phase first like=saturation {\n    over candidate\n    load connections=32 {";
+    assert!(text.contains(first));
+    let place = Place::new("wrk").with_faulty();
+    place.write("study.kdl", &text.replace(first, &format!("{} with wrk;", first)));
+    let summary = run_study(&place).expect_code(&[0, 40]).summary();
+    let run = place.path().join(summary["run"].as_str().expect("a run"));
+    let mut by_wrk = 0;
+    for record in journal(&run) {
+        let Some(measured) = record["event"].get("repetition-measured") else { continue };
+        let (facts, phase) = (&measured["facts"], measured["repetition"]["phase"].as_str().expect("a phase"));
+        let tool = &facts["load"]["tool"];
+        assert_eq!(phase == "first", !tool.is_null(), "{phase}: {tool}");
+        if phase == "first" {
+            by_wrk += 1;
+            assert_eq!(tool["name"], "wrk");
+            assert!(!tool["lacks"].as_array().expect("a list").is_empty());
+            let ok = facts["load"]["streams"][0]["census"]["ok"].as_f64().expect("a count");
+            let rate = ok / (tool["measured-ns"].as_f64().expect("a time") / 1e9);
+            assert!((rate / 2_000.0 - 1.0).abs() < 0.1, "wrk told {rate}/s of 2,000/s");
+        }
+    }
+    assert!(by_wrk >= 2, "{by_wrk}");
+    let report = read(run.join("report.md"));
+    assert!(report.contains("is sent by wrk, which can't give") && report.contains("headers and bodies"), "{report}");
+    assert_nothing_left(&run);
+}
+
+#[test]
+fn a_tool_that_is_not_installed_is_said_before_anything_starts() {
+    let _host = the_host();
+    let text = std::fs::read_to_string(root().join("tests/studies/known-truth.kdl")).expect("the study");
+    let place = Place::new("no-oha").with_faulty();
+    place.write("study.kdl", &text.replace("load connections=32 {", "load connections=32 { with oha;"));
+    let ended = tests::exp(place.path(), &["run", "study.kdl", "--backend", "process"])
+        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .output()
+        .expect("exp runs");
+    let ended = Ended::from(ended).expect_code(&[20]);
+    assert!(ended.err.contains("`oha` is not installed") && ended.err.contains("cargo install oha"), "{}", ended.err);
+}
+
+#[test]
 fn one_per_cent_of_500s_voids_every_repetition_and_says_why() {
     let _host = the_host();
     let place = place("errors", "errors");

@@ -74,7 +74,7 @@ pub struct StartProcedure {
 }
 
 /// pgbench against a fresh clone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct PgbenchProcedure {
     /// The script.
@@ -85,6 +85,12 @@ pub struct PgbenchProcedure {
     pub jobs: u32,
     /// The window, in nanoseconds (whole seconds).
     pub window_ns: u64,
+    /// Transactions per second on a schedule; `None`: as fast as possible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// With a rate: transactions that would begin later than this are skipped, in nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_limit_ns: Option<u64>,
 }
 
 /// A candidate under load.
@@ -380,6 +386,12 @@ impl Metric {
             Self::Demand => "demand",
             Self::Choice => "choice",
         }
+    }
+
+    /// The latency that it is a percentile of: the part of its name before the point, or the whole name.
+    pub fn latency(self) -> &'static str {
+        let name = self.name();
+        name.split_once('.').map_or(name, |(latency, _)| latency)
     }
 
     /// The metric called `name`.

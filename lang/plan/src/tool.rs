@@ -66,7 +66,7 @@ impl Account {
             Self::Ttfb => "times to the first byte",
             Self::Corrected => "corrected latencies",
             Self::SendTimes => "when requests were due and sent",
-            Self::Stalls => "its own stalls",
+            Self::Stalls => "its own stalls and queues",
             Self::Distributions => "whole distributions (percentiles only)",
         }
     }
@@ -116,6 +116,7 @@ impl Tool {
             (Self::Oha, Account::Ttfb) => true,
             (_, Account::Service) => true,
             (Self::Wrk | Self::Vegeta | Self::H2load, Account::Distributions) => true,
+            (Self::H2load, Account::Conservation) => !open,
             _ => false,
         }
     }
@@ -134,7 +135,7 @@ impl Tool {
 pub fn needed_by_gate(gate: &Gate) -> Option<Account> {
     match gate {
         Gate::SendLag { .. } => Some(Account::SendTimes),
-        Gate::Stalls { .. } => Some(Account::Stalls),
+        Gate::Stalls { .. } | Gate::GeneratorBottleneck { .. } => Some(Account::Stalls),
         Gate::LittlesLaw { .. } => Some(Account::Service),
         _ => None,
     }
@@ -163,7 +164,7 @@ mod tests {
             (Tool::Oha, false, vec![Contents, Conservation, Stalls, Distributions]),
             (Tool::Oha, true, vec![Contents, Conservation, Service, SendTimes, Stalls, Distributions]),
             (Tool::Vegeta, true, vec![Contents, Conservation, Ttfb, Corrected, SendTimes, Stalls]),
-            (Tool::H2load, false, vec![Contents, Conservation, Ttfb, Stalls]),
+            (Tool::H2load, false, vec![Contents, Ttfb, Stalls]),
         ] {
             assert_eq!(tool.lacks(open), lacks, "{} open={open}", tool.name());
         }

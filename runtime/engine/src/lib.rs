@@ -22,3 +22,4 @@ pub mod secret;
 mod step;
 pub mod stop;
 pub mod stream;
+pub mod tool;

@@ -152,9 +152,11 @@ fn invocation(procedure: &PgbenchProcedure, server: &Server, database: &str, sec
         // With progress it also tells the standard deviation.
         ("-P", seconds.to_string()),
     ];
+    let rate = procedure.rate.map(|rate| ("-R", rate.to_string()));
+    let limit = procedure.latency_limit_ns.map(|ns| ("-L", (ns as f64 / 1e6).to_string()));
     // No vacuum: the tables are the study's, not the tool's.
     let mut words = vec!["-n".to_owned()];
-    words.extend(arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]));
+    words.extend(arguments.into_iter().chain(rate).chain(limit).flat_map(|(name, value)| [name.to_owned(), value]));
     words.push(database.to_owned());
     Invocation {
         arguments: words,
@@ -198,11 +200,38 @@ pub fn report(text: &str) -> Result<PgbenchFacts, String> {
     }
     // Where transactions failed, pgbench cannot leave them out of the latency, and says so behind the unit.
     let has_deviation = text.contains("latency stddev =");
+    // These lines are there when there was a schedule.
+    let when_there = |name: &str| if text.contains(name) { count(name).map(Some) } else { Ok(None) };
+    let skipped = when_there("number of transactions skipped:")?;
+    // `number of transactions above the 4.0 ms latency limit: 292/1480 (19.730%)`
+    let late = match text.lines().find_map(|line| line.split_once(" ms latency limit: ")) {
+        None => None,
+        Some((_, rest)) => Some(
+            rest.split('/')
+                .next()
+                .and_then(|digits| digits.parse().ok())
+                .ok_or_else(|| format!("`{rest}` is no count of late transactions"))?,
+        ),
+    };
+    // `rate limit schedule lag: avg 0.664 (max 8.377) ms`
+    let lag_ms = match text.lines().find_map(|line| line.strip_prefix("rate limit schedule lag: avg ")) {
+        None => None,
+        Some(rest) => {
+            let lag = rest
+                .strip_suffix(") ms")
+                .and_then(|rest| rest.split_once(" (max "))
+                .and_then(|(mean, max)| Some((mean.parse().ok()?, max.parse().ok()?)));
+            Some(lag.ok_or_else(|| format!("`{rest}` is no lag of the schedule"))?)
+        }
+    };
     let facts = PgbenchFacts {
         transactions,
         failed,
         tps: number("tps =", "(without initial connection time)")?,
         latency_ms: number("latency average =", "ms")?,
+        skipped,
+        late,
+        lag_ms,
         latency_stddev_ms: if has_deviation { Some(number("latency stddev =", "ms")?) } else { None },
     };
     if facts.tps > 0.0 {
@@ -222,7 +251,7 @@ mod tests {
     #[test]
     fn reads_what_the_versions_print() {
         let facts = |transactions, failed, tps, latency_ms, latency_stddev_ms| {
-            Ok(PgbenchFacts { transactions, failed, tps, latency_ms, latency_stddev_ms })
+            Ok(PgbenchFacts { transactions, failed, tps, latency_ms, latency_stddev_ms, ..PgbenchFacts::default() })
         };
         for (text, expected) in [
             (PLAIN, facts(23_261, 0, 7_767.874_108, 0.512, Some(1.133))),
@@ -231,6 +260,22 @@ mod tests {
             (include_str!("../tests/postgres/pgbench-17-failed.txt"), facts(1_056, 2_691, 529.654_641, 2.128, None)),
         ] {
             assert_eq!(report(text), expected, "{text}");
+        }
+    }
+
+    /// A schedule of 500 per second that four clients keep but for a few, and one of 3,000 that one client can't.
+    #[test]
+    fn a_schedule_tells_what_was_skipped_late_and_how_late() {
+        let slow = include_str!("../tests/postgres/pgbench-15-skipped.txt");
+        let facts = report(include_str!("../tests/postgres/pgbench-15-rate.txt")).expect("a report");
+        assert_eq!((facts.skipped, facts.late, facts.lag_ms), (Some(22), Some(292), Some((0.664, 8.377))));
+        let facts = report(slow).expect("a report");
+        assert_eq!((facts.skipped, facts.late, facts.lag_ms), (Some(5_257), Some(662), Some((9.634, 10.0))));
+        let facts = report(PLAIN).expect("a report");
+        assert_eq!((facts.skipped, facts.late, facts.lag_ms), (None, None, None));
+        for (from, to) in [("skipped: 5257", "skipped: many"), ("662/662", "x/662"), ("(max 10.000)", "(most 10.000)")]
+        {
+            assert!(report(&slow.replace(from, to)).is_err(), "{to}");
         }
     }
 

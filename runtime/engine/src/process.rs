@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use plan::ProcessCommand;
 
+pub(crate) use self::build::program_on_path;
 use crate::error::StepError;
 use crate::host::{CounterSource, Exit, RUN_VARIABLE, STOP_GRACE, Server, ServerSpec};
 use crate::port;

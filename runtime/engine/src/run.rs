@@ -18,6 +18,7 @@ use crate::secret::Secrets;
 use crate::step;
 use crate::stop::Stop;
 use crate::stream::{Onlooker, Stream};
+use crate::tool::Installed;
 
 /// What a run is given.
 pub struct Setup {
@@ -41,6 +42,8 @@ pub struct Setup {
     pub not_measured: Vec<NotMeasured>,
     /// Values of the plan's secrets.
     pub secrets: Secrets,
+    /// The tools that loads are left to; see [`crate::tool::installed`].
+    pub tools: Vec<Installed>,
 }
 
 /// A candidate that can't be measured here.
@@ -67,6 +70,7 @@ pub struct Run {
     pub(crate) stop: Stop,
     /// What was built, by what it is for.
     pub(crate) prepared: BTreeMap<Subject, Prepared>,
+    pub(crate) tools: Vec<Installed>,
     pub(crate) database: Option<step::database::RunningDatabase>,
     pub(crate) minted: Minted,
     secrets: Secrets,
@@ -109,7 +113,7 @@ pub async fn execute(
     onlookers: Vec<Box<dyn Onlooker>>,
     stop: Stop,
 ) -> Ended {
-    let Setup { plan, root, run, scratch, results, exp, backend, environment, not_measured, secrets } = setup;
+    let Setup { plan, root, run, scratch, results, exp, backend, environment, not_measured, secrets, tools } = setup;
     let stream = Stream::new(journal, &earlier, onlookers, secrets.clone());
     let now_s = i64::try_from(crate::stream::unix_ns() / 1_000_000_000).unwrap_or(0);
     let minted = match Minted::mint(&plan.credentials, now_s) {
@@ -127,6 +131,7 @@ pub async fn execute(
         stream,
         stop,
         prepared: BTreeMap::new(),
+        tools,
         database: None,
         minted,
         secrets,
@@ -190,6 +195,18 @@ impl Run {
             self.stream.publish(Event::NotMeasured { candidate, why, mend })?;
         }
         Ok(())
+    }
+
+    /// The tool that a load is left to; `None` for our own generator.
+    ///
+    /// # Errors
+    /// When it was not looked up before the run.
+    pub(crate) fn tool(&self, load: &plan::LoadProcedure) -> Result<Option<Installed>, StepError> {
+        if load.with.is_own() {
+            return Ok(None);
+        }
+        let found = self.tools.iter().find(|installed| installed.tool == load.with).cloned();
+        found.map_or_else(|| crate::tool::find(load.with), Ok).map(Some)
     }
 
     /// The processes of this run.

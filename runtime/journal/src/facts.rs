@@ -111,6 +111,9 @@ pub struct LoadFacts {
     /// How the requests travelled; `None` in accounts that are older than the choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<TransportFacts>,
+    /// The tool that sent the load, where it was not our own generator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolFacts>,
 }
 
 impl LoadFacts {
@@ -140,6 +143,40 @@ pub struct TransportFacts {
     /// Requests that a connection ended without having processed them, and that were sent again on another.
     #[serde(default)]
     pub sent_again: u64,
+}
+
+/// Another tool than our own generator, and what it told beside counts and histograms.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ToolFacts {
+    /// Its name.
+    pub name: String,
+    /// Its version, as it says.
+    pub version: String,
+    /// How long it measured, by its own account, ns. Its rate is what it counted ÷ this.
+    pub measured_ns: u64,
+    /// Latencies of which it tells no distribution: `service`, `ttfb`, `corrected`.
+    pub percentiles: BTreeMap<String, ToldLatency>,
+    /// What it can't account for, in words.
+    pub lacks: Vec<String>,
+    /// What a reader should know of its figures.
+    pub remarks: Vec<String>,
+}
+
+/// A latency as a tool tells it: no distribution, so it can't be merged with another.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ToldLatency {
+    /// Answers that it covers.
+    pub count: u64,
+    /// Mean, ns, where it is told.
+    pub mean_ns: Option<f64>,
+    /// 50th percentile, ns.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile, ns.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile, ns.
+    pub p999_ns: Option<u64>,
 }
 
 /// One stream's account.
@@ -267,14 +304,19 @@ impl Histogram {
 
     /// The histogram of these values.
     pub fn of(values_ns: impl IntoIterator<Item = u64>) -> Self {
+        Self::counted(values_ns.into_iter().map(|value| (value, 1)))
+    }
+
+    /// The histogram of these values, each with the number of times it occurred.
+    pub fn counted(values_ns: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut counts = BTreeMap::<u32, u64>::new();
         let mut histogram = Self::default();
-        for value in values_ns {
+        for (value, times) in values_ns.into_iter().filter(|(_, times)| *times > 0) {
             histogram.min_ns = if histogram.count == 0 { value } else { histogram.min_ns.min(value) };
             histogram.max_ns = histogram.max_ns.max(value);
-            histogram.count += 1;
-            histogram.sum_ns += u128::from(value);
-            *counts.entry(Self::index(value)).or_default() += 1;
+            histogram.count += times;
+            histogram.sum_ns += u128::from(value) * u128::from(times);
+            *counts.entry(Self::index(value)).or_default() += times;
         }
         histogram.buckets = counts.into_iter().collect();
         histogram
@@ -444,6 +486,15 @@ pub struct PgbenchFacts {
     pub latency_ms: f64,
     /// Standard deviation of the latency, ms, where pgbench says it.
     pub latency_stddev_ms: Option<f64>,
+    /// With a rate and a latency limit: transactions of the schedule that were skipped, being late already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<u64>,
+    /// With a rate and a latency limit: transactions that were processed and took longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late: Option<u64>,
+    /// With a rate: mean and largest lateness of a transaction's start, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag_ms: Option<(f64, f64)>,
 }
 
 /// CPU and memory counters of a role at the window's start and end.

@@ -13,7 +13,7 @@ pub use event::{CaseOutcome, Environment, Event, Failure, Record, RunEnd, Stage,
 pub use facts::{
     Census, CounterReading, Counters, CpuTimes, DatabaseFacts, Finding, GeneratorFacts, Histogram, HostFacts,
     LoadFacts, MemoryFacts, PaceFacts, PgbenchFacts, ProbeFacts, ReceiveFacts, RepetitionFacts, RowFacts, Stall,
-    StartFacts, StreamFacts, ThreadFacts, WindowFacts,
+    StartFacts, StreamFacts, ThreadFacts, ToldLatency, ToolFacts, TransportFacts, WindowFacts,
 };
 pub use id::{RepetitionId, RunId};
 pub use read::{JournalError, Reader, Torn, read};

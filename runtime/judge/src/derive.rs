@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use journal::{Counters, RepetitionFacts};
+use plan::tool::needed_by_metric;
 use plan::{CpuSet, Level, Metric, Phase, Plan, Procedure};
 
 use crate::judgement::{CpuPace, QuietTime};
@@ -55,6 +56,8 @@ pub(crate) fn metrics_of(phase: &Phase) -> Vec<Metric> {
                 metrics.extend([Metric::CorrectedP50, Metric::CorrectedP99, Metric::CorrectedP999, Metric::Achieved]);
             }
             metrics.push(Metric::Errors);
+            let open = load.rate.is_some();
+            metrics.retain(|metric| needed_by_metric(*metric).is_none_or(|account| load.with.gives(account, open)));
             metrics
         }
     }
@@ -264,7 +267,9 @@ fn derive_load(
         }
         return;
     };
-    let ok = answers(facts).unwrap_or(0) as f64;
+    // A tool measures over a time of its own: what it counted is brought to the counters' window.
+    let stretch = load.tool.as_ref().map_or(1.0, |tool| seconds * 1e9 / tool.measured_ns as f64);
+    let ok = answers(facts).unwrap_or(0) as f64 * stretch;
     let per_answer = |ns: Result<f64, String>| match ns {
         Ok(_) if ok == 0.0 => Err("there was no expected answer".to_owned()),
         Ok(ns) => Ok(ns / 1e3 / ok),
@@ -288,17 +293,22 @@ fn derive_load(
     derived.put(Metric::DatabaseCpuPerRequest, per_answer(cpu_ns(facts.database.as_ref(), "database")));
     derived.put(Metric::Memory, memory_peak(facts));
     derived.put(Metric::MemoryGrowth, memory_growth(facts));
-    derived.put(Metric::ServiceP50, Summary::p50_ms(latency.service.as_ref()));
-    derived.put(Metric::ServiceP99, Summary::p99_ms(latency.service.as_ref()));
-    derived.put(Metric::TtfbP99, Summary::p99_ms(latency.ttfb.as_ref()));
+    let told = |summary: Option<&Summary>, of: fn(Option<&Summary>) -> Result<f64, String>| match (&load.tool, summary)
+    {
+        (Some(tool), None) => Err(format!("{} does not tell it", tool.name)),
+        _ => of(summary),
+    };
+    derived.put(Metric::ServiceP50, told(latency.service.as_ref(), Summary::p50_ms));
+    derived.put(Metric::ServiceP99, told(latency.service.as_ref(), Summary::p99_ms));
+    derived.put(Metric::TtfbP99, told(latency.ttfb.as_ref(), Summary::p99_ms));
     if open {
-        derived.put(Metric::CorrectedP50, Summary::p50_ms(latency.corrected.as_ref()));
-        derived.put(Metric::CorrectedP99, Summary::p99_ms(latency.corrected.as_ref()));
-        derived.put(Metric::CorrectedP999, Summary::p999_ms(latency.corrected.as_ref()));
+        derived.put(Metric::CorrectedP50, told(latency.corrected.as_ref(), Summary::p50_ms));
+        derived.put(Metric::CorrectedP99, told(latency.corrected.as_ref(), Summary::p99_ms));
+        derived.put(Metric::CorrectedP999, told(latency.corrected.as_ref(), Summary::p999_ms));
         let due = load.streams.iter().fold(0u64, |sum, stream| sum.saturating_add(stream.census.due));
         derived.put(
             Metric::Achieved,
-            if due > 0 { Ok(ok / due as f64) } else { Err("no request was due in the window".to_owned()) },
+            if due > 0 { Ok(ok / stretch / due as f64) } else { Err("no request was due in the window".to_owned()) },
         );
     }
     let errors: f64 = load

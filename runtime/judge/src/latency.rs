@@ -3,7 +3,8 @@
 //! They are summed up once, when a record is taken, so that evidence does not grow with the histograms and judging again after
 //! every repetition costs no merging. Percentiles come from merged histograms only, never from other percentiles.
 
-use journal::{Histogram, LoadFacts};
+use journal::{Histogram, LoadFacts, ToldLatency};
+use plan::Metric;
 
 use crate::words;
 
@@ -34,7 +35,7 @@ pub(crate) struct Summary {
 impl Latency {
     /// Sums up the histograms of a generator's account and empties them.
     pub fn take(load: &mut LoadFacts) -> Self {
-        let latency = Self {
+        let mut latency = Self {
             service: merged(load.streams.iter().map(|stream| Some(&stream.service))),
             ttfb: merged(load.streams.iter().map(|stream| Some(&stream.ttfb))),
             corrected: merged(load.streams.iter().map(|stream| stream.corrected.as_ref())),
@@ -47,6 +48,15 @@ impl Latency {
         if let Some(receive) = &mut load.generator.receive {
             receive.queue = Histogram::default();
             receive.service = Histogram::default();
+        }
+        if let Some(tool) = &load.tool {
+            // A tool leaves the histograms empty of what it can't give.
+            for latency in [&mut latency.service, &mut latency.ttfb] {
+                *latency = latency.take().filter(|summary| summary.count > 0);
+            }
+            latency.corrected = tool.percentiles.get(Metric::CorrectedP50.latency()).map(Summary::told);
+            latency.service = latency.service.or(tool.percentiles.get(Metric::ServiceP50.latency()).map(Summary::told));
+            latency.ttfb = latency.ttfb.or(tool.percentiles.get(Metric::TtfbP99.latency()).map(Summary::told));
         }
         for stream in &mut load.streams {
             stream.service = Histogram::default();
@@ -82,6 +92,17 @@ impl Summary {
     /// The median in ns, however few values there are; `None` of none.
     pub fn any_p50_ns(&self) -> Option<u64> {
         self.p50_ns
+    }
+
+    /// What a tool told, which has no distribution.
+    fn told(told: &ToldLatency) -> Self {
+        Self {
+            count: told.count,
+            mean_ns: told.mean_ns,
+            p50_ns: told.p50_ns,
+            p99_ns: told.p99_ns,
+            p999_ns: told.p999_ns,
+        }
     }
 
     /// The 99th percentile in ns, however few values there are; `None` of none.

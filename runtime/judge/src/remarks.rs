@@ -32,6 +32,15 @@ pub(crate) fn remarks(context: &Context<'_>) -> Vec<String> {
         remarks.push(format!("processes outside the study used {} cores", number(foreign)));
     }
     if let (Procedure::Load(_), Some(load)) = (&context.phase.procedure, &facts.load) {
+        if let Some(tool) = &load.tool {
+            remarks.push(format!(
+                "the load was sent by {} {}, which can't give {}",
+                tool.name,
+                tool.version,
+                tool.lacks.join("; ")
+            ));
+            remarks.extend(tool.remarks.iter().cloned());
+        }
         if load.reconnects > 0 {
             remarks.push(format!("{} connections had to be opened again", count(load.reconnects)));
         }

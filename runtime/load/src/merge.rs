@@ -60,7 +60,11 @@ fn add(all: &mut LoadFacts, part: LoadFacts) -> Result<(), String> {
         generator,
         silences,
         transport,
+        tool,
     } = part;
+    if let Some(tool) = tool {
+        return Err(format!("{} is no generator of ours, and what it told can't be added to another's", tool.name));
+    }
     let names = |streams: &[StreamFacts]| streams.iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
     if (slice_ns, names(&streams)) != (all.slice_ns, names(&all.streams)) {
         return Err(format!(

@@ -99,7 +99,7 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
             faulty.0.insert(item.key.clone());
         }
         if let (Some(phase), false) = (&lowered, doubtful) {
-            tool::check(item, phase, &plan.workloads, problems);
+            tool::check(item, phase, &plan, problems);
         }
         phases.extend(lowered.map(|phase| (item, phase)));
     }
@@ -119,6 +119,8 @@ pub fn lower(study: &Study, machine: Option<&Chosen<'_>>, problems: &mut Problem
     publish::agreements(study, &mut plan, &dropped, &faulty, problems);
     publish::report(study, &mut plan, &dropped, &faulty, problems);
     limits(study, machine, &mut plan, &dropped);
+    let by_tools: Vec<Limit> = tool::limits(&plan).collect();
+    plan.limits.extend(by_tools);
     Lowered { plan, dropped }
 }
 

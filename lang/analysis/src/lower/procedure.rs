@@ -208,5 +208,30 @@ fn lower_pgbench(item: &Item, around: &Around<'_>, problems: &mut Problems) -> O
         let message = format!("pgbench has more threads ({jobs}) than clients ({clients})");
         problems.push(problem(&codes::CONTRADICTION, &valued.at, message).help("lower `jobs`"));
     }
-    Some(PgbenchProcedure { script: sql_file(item.setting("script"), around.root)?, clients, jobs, window_ns })
+    let rate = match item.setting("rate").map(|valued| &valued.value) {
+        Some(Value::Rate(rate)) => Some(*rate),
+        Some(Value::Reference { .. }) => {
+            if let Some(valued) = item.setting("rate") {
+                problems.push(
+                    problem(&codes::CONTRADICTION, &valued.at, "pgbench takes a rate of its own, no factor's level")
+                        .help("write the rate, such as `rate=\"500/s\"`, and a phase for each"),
+                );
+            }
+            None
+        }
+        _ => None,
+    };
+    let latency_limit_ns = item.duration("latency-limit").map(i64::unsigned_abs).filter(|ns| *ns > 0);
+    if let (Some(valued), None) = (item.setting("latency-limit"), item.setting("rate")) {
+        let message = "`latency-limit` skips transactions of a schedule, and there is no `rate`";
+        problems.push(problem(&codes::CONTRADICTION, &valued.at, message).help("write `rate=` too, or remove it"));
+    }
+    Some(PgbenchProcedure {
+        script: sql_file(item.setting("script"), around.root)?,
+        clients,
+        jobs,
+        window_ns,
+        rate,
+        latency_limit_ns,
+    })
 }

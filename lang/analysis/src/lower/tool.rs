@@ -1,7 +1,7 @@
 //! A load that another tool sends: what the tool can't do, and what can't be had from its account, is refused before the run.
 
 use plan::tool::{needed_by_gate, needed_by_metric};
-use plan::{Account, Arrivals, Body, LoadProcedure, Metric, Phase, Procedure, Stream, Tool, Workload};
+use plan::{Account, Arrivals, Body, Limit, LoadProcedure, Metric, Phase, Plan, Procedure, Stream, Tool};
 
 use super::phase::own;
 use crate::codes;
@@ -20,8 +20,29 @@ pub fn accounts_for(load: &LoadProcedure, metric: Metric) -> bool {
     needed_by_metric(metric).is_none_or(|account| load.with.gives(account, load.rate.is_some()))
 }
 
+/// What loads that are left to other tools mean for the report, phase by phase.
+pub fn limits(plan: &Plan) -> impl Iterator<Item = Limit> {
+    plan.phases.iter().filter_map(|phase| {
+        let Procedure::Load(load) = &phase.procedure else { return None };
+        if load.with.is_own() {
+            return None;
+        }
+        let lacks: Vec<&str> = load.with.lacks(load.rate.is_some()).into_iter().map(Account::words).collect();
+        Some(Limit {
+            name: "other-tool".to_owned(),
+            text: format!(
+                "The load of phase `{}` is sent by {}, which can't give {}.",
+                phase.name,
+                load.with.name(),
+                lacks.join("; ")
+            ),
+            lowers_confidence: true,
+        })
+    })
+}
+
 /// Checks a phase against the tool that sends its load.
-pub fn check(item: &Item, phase: &Phase, workloads: &[Workload], problems: &mut Problems) {
+pub fn check(item: &Item, phase: &Phase, plan: &Plan, problems: &mut Problems) {
     let Procedure::Load(load) = &phase.procedure else { return };
     let Some(node) = item.child("load").filter(|node| !load.with.is_own() && !node.broken) else { return };
     let at = node.setting("with").map_or(&node.name_at, |valued| &valued.at);
@@ -39,7 +60,7 @@ pub fn check(item: &Item, phase: &Phase, workloads: &[Workload], problems: &mut 
         );
         return;
     }
-    if let Some(workload) = workloads.iter().find(|workload| workload.name == load.workload) {
+    if let Some(workload) = plan.workload(&load.workload) {
         if workload.streams.len() > 1 {
             let message = format!(
                 "{tool} sends one stream and tells nothing apart, and `{}` has {} streams",
@@ -49,6 +70,13 @@ pub fn check(item: &Item, phase: &Phase, workloads: &[Workload], problems: &mut 
             problems.push(problem(&codes::TOOL_CANNOT, at, message).help(other.clone()));
         }
         for stream in &workload.streams {
+            if let (Tool::Wrk, Some(status)) = (load.with, stream.expect.status.iter().find(|status| **status >= 400)) {
+                let message = format!(
+                    "{tool} counts every status of 400 and above as an error, and stream `{}` expects {status}",
+                    stream.name
+                );
+                problems.push(problem(&codes::TOOL_CANNOT, at, message).help(other.clone()));
+            }
             if let Some((what, name)) = varies(stream) {
                 let message = format!(
                     "{tool} varies the path alone, and {what} of stream `{}` varies with `${{{name}}}`",
@@ -59,6 +87,11 @@ pub fn check(item: &Item, phase: &Phase, workloads: &[Workload], problems: &mut 
         }
     }
     let beyond = [
+        (
+            !plan.machine.generators.is_empty(),
+            "is one process of this machine",
+            "is for several generators, or for one elsewhere",
+        ),
         (!load.course.is_empty(), "sends one constant rate", "has ramps or steps"),
         (load.arrivals == Arrivals::Poisson, "spreads its requests in its own way", "asks for `arrivals=poisson`"),
         (!load.keep_alive, "is run over kept connections", "asks for `keep-alive=off`"),

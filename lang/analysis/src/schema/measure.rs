@@ -191,6 +191,18 @@ static PGBENCH: NodeSpec = NodeSpec {
         setting("clients", Type::Integer(1, 10_000), "64", "Concurrent clients.").default("64"),
         setting("jobs", Type::Integer(1, 1_024), "8", "Threads of pgbench.").default("4"),
         setting("for", Type::Duration, "\"30s\"", "The window, in whole seconds.").required(),
+        setting(
+            "rate",
+            Type::Rate,
+            "\"500/s\"",
+            "Transactions per second on a schedule of random gaps; latency then counts from when one was due. As fast as possible where left out.",
+        ),
+        setting(
+            "latency-limit",
+            Type::Duration,
+            "\"10ms\"",
+            "With a rate: a transaction that would begin later than this is skipped, and skipped ones void the repetition.",
+        ),
     ],
     ..NODE
 };

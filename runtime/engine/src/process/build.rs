@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -101,10 +101,14 @@ impl Process {
 
 /// Whether a program can be found as a shell finds it.
 fn on_path(program: &str) -> bool {
+    program_on_path(program).is_some()
+}
+
+/// Where on PATH a program is.
+pub(crate) fn program_on_path(program: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| {
-        let file = Path::new(&directory).join(program);
+    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|file| {
         file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
     })
 }

@@ -11,6 +11,7 @@ use crate::generator::Generators;
 use crate::run::{Run, nanos};
 use crate::sample::clock;
 use crate::step::serve;
+use crate::tool::ToolLoad;
 
 /// Load before the probe's window.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -48,7 +49,20 @@ pub(crate) async fn drive(
     job.course = Vec::new();
     job.warm_up_ns = nanos(WARM_UP);
     job.window_ns = nanos(window(load));
+    let tool = run.tool(load)?;
+    if let Some(installed) = &tool
+        && !installed.tool.sends(true)
+    {
+        // It goes as fast as it can, which shows what it can.
+        job.rate = None;
+    }
+    let (name, scratch) = (run.run.clone(), run.scratch.clone());
     let driven = async {
+        if let Some(installed) = &tool {
+            let mut load = ToolLoad::new(installed, &name, &job, &scratch)?;
+            load.warm_up().await?;
+            return load.measure().await;
+        }
         let mut generators = Generators::start(run.generators(), &run.plan.machine.generators, job.clone()).await?;
         generators.begin(clock::monotonic_ns() + nanos(LEAD), 0)?;
         generators.finish(&|_, _| {}).await
@@ -59,10 +73,11 @@ pub(crate) async fn drive(
     let sum =
         |count: fn(&journal::Census) -> u64| facts.streams.iter().map(|stream| count(&stream.census)).sum::<u64>();
     let ok = sum(|census| census.ok);
+    let window_ns = facts.tool.as_ref().map_or(job.window_ns, |tool| tool.measured_ns);
     Ok(ProbeFacts {
         target,
-        achieved: ok as f64 / (job.window_ns as f64 / 1e9),
+        achieved: ok as f64 / (window_ns as f64 / 1e9),
         errors: sum(|census| census.failed + census.timed_out + census.unanswered + census.unsent),
-        window_ns: job.window_ns,
+        window_ns,
     })
 }

@@ -11,9 +11,12 @@ use crate::generator::{self, Generators};
 use crate::run::{Run, nanos};
 use crate::sample::{SampleSpec, Sampler, clock};
 use crate::step::serve;
+use crate::tool::{Installed, ToolLoad};
 
 /// Time between telling generator and sampler when the window begins and that instant.
 pub(super) const LEAD: Duration = Duration::from_millis(150);
+/// The sampler's own start, before a tool is started.
+const TOOL_LEAD: Duration = Duration::from_millis(50);
 /// Time after the window for answers that are under way.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -122,6 +125,9 @@ async fn measure_window(
 ) -> Result<(), StepError> {
     let stop = run.stop.clone();
     let job = serve::job(run, load, levels, candidate)?;
+    if let Some(installed) = run.tool(load)? {
+        return measure_by_tool(run, id, load, &installed, &job, database, candidate, facts).await;
+    }
     let mut generators = stop.guard(Generators::start(run.generators(), &run.plan.machine.generators, job)).await?;
     let at_start = match database {
         Some(name) => Some(stop.guard(run.database()?.server.reading(name)).await?),
@@ -132,12 +138,7 @@ async fn measure_window(
     stage(run, id, Stage::WarmingUp, LEAD + warm_up)?;
     let begin_ns = clock::monotonic_ns() + nanos(LEAD);
     let window_start = begin_ns + load.warm_up_ns;
-    let mut sampler = Sampler::start(SampleSpec {
-        candidate: candidate.counters.clone(),
-        candidate_cpus: candidate.cpus.clone(),
-        pace_cpus: candidate.cpus.clone(),
-        ..sample_spec(run)
-    });
+    let mut sampler = Sampler::start(candidate_spec(run, candidate));
     sampler.window(window_start, window_start + load.window_ns);
     generators.begin(begin_ns, 0)?;
     stop.guard(async {
@@ -156,6 +157,58 @@ async fn measure_window(
         enter(&at_start, &at_end, facts);
     }
     Ok(())
+}
+
+/// As [`measure_window`], by another tool. It takes no order to begin at an instant: the counters' window begins when it is
+/// started, and what it counted is weighed by the time that it says it measured.
+#[expect(clippy::too_many_arguments, reason = "all of a repetition's parts, once")]
+async fn measure_by_tool(
+    run: &mut Run,
+    id: &RepetitionId,
+    load: &LoadProcedure,
+    installed: &Installed,
+    job: &load::wire::Job,
+    database: Option<&str>,
+    candidate: &mut serve::Served,
+    facts: &mut RepetitionFacts,
+) -> Result<(), StepError> {
+    let stop = run.stop.clone();
+    let (window, name) = (Duration::from_nanos(load.window_ns), run.run.clone());
+    let mut tool = ToolLoad::new(installed, &name, job, &run.scratch)?;
+    let at_start = match database {
+        Some(name) => Some(stop.guard(run.database()?.server.reading(name)).await?),
+        None => None,
+    };
+    stage(run, id, Stage::WarmingUp, Duration::from_nanos(load.warm_up_ns))?;
+    stop.guard(tool.warm_up()).await?;
+    stage(run, id, Stage::Measuring, window)?;
+    let mut sampler = Sampler::start(candidate_spec(run, candidate));
+    let begin_ns = clock::monotonic_ns() + nanos(TOOL_LEAD);
+    sampler.window(begin_ns, begin_ns + load.window_ns);
+    let account = stop
+        .guard(async {
+            tokio::time::sleep(TOOL_LEAD).await;
+            tool.measure().await
+        })
+        .await?;
+    sampler.finish().fill(facts);
+    facts.window.declared_ns = load.window_ns;
+    facts.load = Some(account);
+    if let (Some(name), Some(at_start)) = (database, at_start) {
+        let at_end = stop.guard(run.database()?.server.reading(name)).await?;
+        enter(&at_start, &at_end, facts);
+    }
+    Ok(())
+}
+
+/// What is sampled beside a candidate's window.
+fn candidate_spec(run: &Run, candidate: &serve::Served) -> SampleSpec {
+    SampleSpec {
+        candidate: candidate.counters.clone(),
+        candidate_cpus: candidate.cpus.clone(),
+        pace_cpus: candidate.cpus.clone(),
+        ..sample_spec(run)
+    }
 }
 
 async fn measure_pgbench(

@@ -20,6 +20,8 @@ fn procedure(script: &str, seconds: u64) -> PgbenchProcedure {
         clients: 4,
         jobs: 8,
         window_ns: seconds * 1_000_000_000,
+        rate: None,
+        latency_limit_ns: None,
     }
 }
 

@@ -7,6 +7,7 @@ use engine::run::{NotMeasured, Setup};
 use engine::secret::Secrets;
 use engine::stop::{self, Stop, StopHandle, Urgency};
 use engine::stream::Onlooker;
+use engine::tool::Installed;
 use journal::{Journal, Record};
 use plan::Plan;
 
@@ -97,7 +98,7 @@ async fn measure(arguments: &Run, study: &Study, plan: Plan, colours: Colours) -
     let (handle, stop) = stop::channel();
     let signals = tokio::spawn(listen(handle));
     let prepared = stop.guard(prepare(arguments, &plan, study, &stop)).await;
-    let (backend, not_measured) = match prepared {
+    let (backend, not_measured, tools) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return fail(&error),
     };
@@ -156,6 +157,7 @@ async fn measure(arguments: &Run, study: &Study, plan: Plan, colours: Colours) -
         environment,
         not_measured,
         secrets,
+        tools,
     };
     let onlookers: Vec<Box<dyn Onlooker>> = vec![Box::new(screen)];
     let ended = engine::run::execute(setup, journal, earlier, onlookers, stop).await;
@@ -215,7 +217,7 @@ async fn prepare(
     plan: &Plan,
     study: &Study,
     stop: &Stop,
-) -> Result<(Backend, Vec<NotMeasured>), StepError> {
+) -> Result<(Backend, Vec<NotMeasured>, Vec<Installed>), StepError> {
     let backend = match arguments.backend {
         BackendChoice::Docker => Backend::docker(stop).await?,
         BackendChoice::Process => Backend::process(),
@@ -244,7 +246,8 @@ async fn prepare(
             mend: "leave `--candidate` away".to_owned(),
         }));
     }
-    Ok((backend, not_measured))
+    let tools = engine::tool::installed(plan)?;
+    Ok((backend, not_measured, tools))
 }
 
 /// The directory of the unfinished run that is continued, or of a new one, with its journal.

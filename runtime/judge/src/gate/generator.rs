@@ -182,7 +182,9 @@ pub(crate) fn littles_law(context: &Context<'_>, tolerance: f64) -> Draft {
         ));
     } else if off < -tolerance {
         let unused = load.connections.saturating_sub(load.connections_used);
-        let why = if unused > 0 {
+        let why = if load.tool.is_some() {
+            "the rest of the time they waited for the tool".to_owned()
+        } else if unused > 0 {
             format!("{unused} of them never got an answer")
         } else {
             "the rest of the time they waited for the generator".to_owned()

@@ -12,7 +12,7 @@ mod relative;
 use std::collections::BTreeMap;
 
 use journal::RepetitionFacts;
-use plan::{CpuSet, Gate, Metric, Phase, Plan, Procedure, Workload};
+use plan::{Account, CpuSet, Gate, Metric, Phase, Plan, Procedure, Workload};
 
 use crate::evidence::Evidence;
 use crate::judgement::{ConditionOutcome, CpuPace, GateKind, GateOutcome, GateValue, QuietTime};
@@ -48,6 +48,11 @@ impl Context<'_> {
     /// Whether requests are sent on schedule.
     fn is_open(&self) -> bool {
         matches!(&self.phase.procedure, Procedure::Load(load) if load.rate.is_some())
+    }
+
+    /// Whether what sends the load accounts for this.
+    fn gives(&self, account: Account) -> bool {
+        matches!(&self.phase.procedure, Procedure::Load(load) if load.with.gives(account, load.rate.is_some()))
     }
 
     /// What was noted while facts about `subject` were gathered, as the end of a sentence.

@@ -210,6 +210,7 @@ fn facts() -> BoxedStrategy<RepetitionFacts> {
             tps,
             latency_ms,
             latency_stddev_ms: None,
+            ..PgbenchFacts::default()
         },
     ));
     let rows = proptest::option::of((count(), count()).prop_map(|(before, after)| RowFacts {

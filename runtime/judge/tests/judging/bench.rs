@@ -269,6 +269,8 @@ pub fn pgbench() -> Plan {
         clients: 8,
         jobs: 2,
         window_ns: WINDOW_NS,
+        rate: None,
+        latency_limit_ns: None,
     });
     alone.gates = vec![
         Gate::Census,
@@ -421,6 +423,7 @@ pub fn pgbench_facts(tps: f64) -> RepetitionFacts {
         tps,
         latency_ms: 8.0 / tps * 1e3,
         latency_stddev_ms: None,
+        ..PgbenchFacts::default()
     });
     facts
 }

@@ -494,6 +494,10 @@ const PGBENCH: &[Drill] = &[
     fires("census", "transactions failed", Wrong, "3 transactions failed", |f| {
         f.pgbench.as_mut().expect("an account").failed = 3;
     }),
+    fires("census", "transactions skipped", Wrong, "22 transactions were skipped", |f| {
+        f.pgbench.as_mut().expect("an account").skipped = Some(22);
+    }),
+    quiet("census", "none skipped", |f| f.pgbench.as_mut().expect("an account").skipped = Some(0)),
     fires("census", "no transactions", Wrong, "processed no transaction", |f| {
         f.pgbench.as_mut().expect("an account").transactions = 0;
     }),

@@ -232,6 +232,7 @@ pub fn pgbench(tps: f64, start_ns: u64, all: &[u32]) -> RepetitionFacts {
             tps,
             latency_ms: 64_000.0 / tps,
             latency_stddev_ms: Some(1.9),
+            ..PgbenchFacts::default()
         }),
         database: Some(counters(&window, 4_600_000_000, 900 << 20, 1)),
         host: host(all, 5, |_| 0.6),

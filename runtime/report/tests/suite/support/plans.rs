@@ -346,6 +346,8 @@ fn phases(shape: &Shape) -> Vec<Phase> {
             clients: 64,
             jobs: 8,
             window_ns: 5 * second,
+            rate: None,
+            latency_limit_ns: None,
         }),
         axes: Vec::new(),
         repeat: if shape.window_s > 5 { (3, 6) } else { (1, 2) },
