@@ -210,6 +210,10 @@ pub struct StreamFacts {
     /// generator's own. The rest is waiting for the target to give a connection back.
     #[serde(default)]
     pub own_lag: Option<Histogram>,
+    /// Connection begun → its request's first bytes written, ns, where each request has a connection of its own: the part of
+    /// `service` and `ttfb` that is connecting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect: Option<Histogram>,
     /// Expected answers by the slice of the window in which they ended, whenever their request was due or sent. In a closed
     /// loop they add up to `ok`.
     #[serde(default)]

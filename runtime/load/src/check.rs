@@ -123,17 +123,7 @@ impl Checks {
 
     /// The answer with its body decoded, where it is compressed.
     fn decoded<'a>(&self, response: &Response<'a>, decoded: &'a mut Vec<u8>) -> Result<Response<'a>, Mismatch> {
-        if !self.gzip || self.body.is_empty() {
-            return Ok(*response);
-        }
-        match encoding(response) {
-            Encoding::None => Ok(*response),
-            Encoding::Gzip => {
-                gunzip(response.body, decoded)?;
-                Ok(Response { body: decoded, body_length: decoded.len() as u64, ..*response })
-            }
-            Encoding::Other => Err(Mismatch::Encoded),
-        }
+        if self.body.is_empty() { Ok(*response) } else { decode(response, self.gzip, decoded) }
     }
 
     /// Checks an answer.
@@ -281,7 +271,8 @@ impl Checks {
     }
 }
 
-const CONTENT_ENCODING: &str = "content-encoding";
+/// The header that says how a body is compressed.
+pub const CONTENT_ENCODING: &str = "content-encoding";
 
 /// How a body is compressed.
 enum Encoding {
@@ -302,6 +293,24 @@ fn encoding(response: &Response<'_>) -> Encoding {
         };
     }
     found
+}
+
+/// The answer to a request that accepts gzip or not, its body decoded where it is compressed.
+///
+/// # Errors
+/// When it is compressed otherwise, or not the gzip that its header says.
+pub fn decode<'a>(response: &Response<'a>, gzip: bool, decoded: &'a mut Vec<u8>) -> Result<Response<'a>, Mismatch> {
+    if !gzip {
+        return Ok(*response);
+    }
+    match encoding(response) {
+        Encoding::None => Ok(*response),
+        Encoding::Gzip => {
+            gunzip(response.body, decoded)?;
+            Ok(Response { body: decoded, body_length: decoded.len() as u64, ..*response })
+        }
+        Encoding::Other => Err(Mismatch::Encoded),
+    }
 }
 
 /// What a body check that failed really says: a body that is compressed unasked fails for that.

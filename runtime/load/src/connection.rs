@@ -2,11 +2,13 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::http::Reader;
+use crate::sys::{self, Epoll, Event, Interest};
 use crate::tally::Stamps;
 
 /// What a connection is doing.
@@ -30,6 +32,8 @@ pub struct Connection {
     pub stream: Option<TcpStream>,
     /// What it is doing.
     pub state: State,
+    /// It was begun for the request in flight and does not stand yet.
+    pub connecting: bool,
     /// The kernel notes when answers arrive on it.
     pub timed: bool,
     /// It has brought at least one answer.
@@ -62,9 +66,15 @@ pub struct Unwritten {
 impl Connection {
     /// An open one.
     pub fn open(stream: TcpStream) -> Self {
+        Self { stream: Some(stream), ..Self::place() }
+    }
+
+    /// A place for requests that have a connection each: there is none until one is sent.
+    pub fn place() -> Self {
         Self {
-            stream: Some(stream),
+            stream: None,
             state: State::Idle,
+            connecting: false,
             timed: false,
             answered: false,
             attempts: 0,
@@ -88,15 +98,44 @@ impl Connection {
     }
 }
 
-/// Opens a connection and waits for it.
+/// Connections that are being opened at a time: a listener whose queue is full drops the rest, and each dropped attempt is
+/// repeated after a second, so that one after the other could take minutes.
+const AT_A_TIME: usize = 64;
+
+/// Opens connections and waits for all of them.
 ///
 /// # Errors
-/// As the system says; `WouldBlock` or `TimedOut` when nothing answers within the time given.
-pub fn open(target: SocketAddr, within: Duration) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&target, within)?;
-    stream.set_nodelay(true)?;
-    stream.set_nonblocking(true)?;
-    Ok(stream)
+/// The number of the first that failed, from 1, and why; `TimedOut` when nothing answers one within the time given.
+pub fn open_all(target: SocketAddr, count: u32, within: Duration) -> Result<Vec<TcpStream>, (u32, io::Error)> {
+    let epoll = Epoll::new().map_err(|error| (1, error))?;
+    let mut streams = Vec::with_capacity(count as usize);
+    let mut opening: Vec<(u32, u64, TcpStream)> = Vec::with_capacity(AT_A_TIME);
+    let mut events = [Event::NONE; AT_A_TIME];
+    let within = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
+    let mut begun = 0;
+    while streams.len() < count as usize {
+        while begun < count && opening.len() < AT_A_TIME {
+            begun += 1;
+            let stream = begin(target).map_err(|error| (begun, error))?;
+            epoll.add(stream.as_fd(), u64::from(begun), Interest::ReadWrite).map_err(|error| (begun, error))?;
+            opening.push((begun, sys::now_ns().saturating_add(within), stream));
+        }
+        let came = epoll.wait(&mut events, 100).map_err(|error| (begun, error))?;
+        for event in &events[..came] {
+            let place = opening.iter().position(|(number, ..)| u64::from(*number) == event.token());
+            let Some(place) = place.filter(|_| event.is_writable()) else { continue };
+            let (number, _, stream) = opening.swap_remove(place);
+            if let Some(error) = stream.take_error().unwrap_or_else(Some) {
+                return Err((number, error));
+            }
+            streams.push(stream);
+        }
+        let now = sys::now_ns();
+        if let Some((number, ..)) = opening.iter().find(|(_, until, _)| *until < now) {
+            return Err((*number, io::ErrorKind::TimedOut.into()));
+        }
+    }
+    Ok(streams)
 }
 
 /// Begins to open a connection. It is open, or has failed, when it becomes writable.

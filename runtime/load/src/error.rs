@@ -117,7 +117,9 @@ pub(crate) fn connect_words(error: &io::Error) -> String {
             "no answer to the connection attempt: the listener accepts nothing".into()
         }
         (_, Some(libc::EMFILE | libc::ENFILE)) => "no file descriptor is left".into(),
-        (io::ErrorKind::AddrNotAvailable, _) => "no local port is left for this target".into(),
+        (io::ErrorKind::AddrNotAvailable, _) => {
+            "no local port is left for this target; a closed connection keeps its port for a minute".into()
+        }
         _ => error.to_string(),
     }
 }
@@ -130,7 +132,7 @@ pub(crate) fn connect_next(error: &io::Error) -> &'static str {
         }
         (_, Some(libc::EMFILE | libc::ENFILE)) => "ask for fewer connections, or raise the limit (`ulimit -n`)",
         (io::ErrorKind::AddrNotAvailable, _) => {
-            "ask for fewer connections, or wait until closed connections have left TIME_WAIT"
+            "ask for fewer connections, keep them alive, widen net.ipv4.ip_local_port_range, or wait a minute"
         }
         _ => "check the target's address and that it runs",
     }

@@ -67,6 +67,8 @@ impl Server {
     /// When it can't listen, or a thread can't be pinned or started.
     pub fn start(options: &Options) -> io::Result<Self> {
         let listener = TcpListener::bind(options.listen)?;
+        // A second time, for a longer queue than the library's 128: thousands of connections come at once.
+        socket2::SockRef::from(&listener).listen(4_096)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let answer: Arc<[u8]> = format!(

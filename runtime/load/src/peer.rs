@@ -127,6 +127,8 @@ impl Peer {
         answer: impl FnMut(&Asked) -> Reply + Send + 'static,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
+        // A second time, for a longer queue than the library's 128: thousands of connections come at once.
+        socket2::SockRef::from(&listener).listen(4_096)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::default());

@@ -59,12 +59,15 @@ pub fn prepare(job: &Job) -> Result<Prepared, LoadError> {
         let crew = Crew::new(job, &program)?;
         return Ok(Prepared { program, engine: Engine::Layered(crew), cpus: job.cpus.clone() });
     }
-    let connections = (1..=count).map(|number| {
-        connection::open(job.target, CONNECT_WITHIN)
-            .map(Connection::open)
-            .map_err(|error| LoadError::connect(job.target, number, count, &error))
-    });
-    let connections = connections.collect::<Result<_, LoadError>>()?;
+    // Where each request has its own, one connection shows that somebody listens; it is not used.
+    let wanted = if job.keep_alive { count } else { 1 };
+    let open = connection::open_all(job.target, wanted, CONNECT_WITHIN)
+        .map_err(|(number, error)| LoadError::connect(job.target, number, count, &error))?;
+    let connections = if job.keep_alive {
+        open.into_iter().map(Connection::open).collect()
+    } else {
+        (0..count).map(|_| Connection::place()).collect()
+    };
     Ok(Prepared { program, engine: Engine::Plain(connections), cpus: job.cpus.clone() })
 }
 
@@ -88,7 +91,7 @@ pub fn run(job: &Job, at_ns: u64, stop: &AtomicBool) -> Result<LoadFacts, LoadEr
 }
 
 impl Prepared {
-    /// Connections that are open.
+    /// Connections that are open, or may be open at a time where each request has its own.
     pub fn connected(&self) -> u32 {
         self.program.own_connections()
     }

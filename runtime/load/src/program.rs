@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use plan::Leg;
+use plan::{Leg, Text};
 
 use crate::check::Checks;
 use crate::error::LoadError;
@@ -39,6 +39,8 @@ pub struct Program {
     pub own: std::ops::Range<u32>,
     /// Connections of all threads.
     pub connections: u32,
+    /// Whether connections are kept; otherwise each request has one of its own.
+    pub keep_alive: bool,
     /// Closed loop: requests after which it ends, of all threads.
     pub requests: Option<u64>,
     /// Of so many connections of a thread one has the arrival of its answers noted by the kernel.
@@ -82,9 +84,6 @@ impl Program {
                 format!("ask for 1 to {MOST_CONNECTIONS}"),
             ));
         }
-        if !job.keep_alive {
-            return Err(LoadError::job("a connection for each request was asked for", "keep connections alive"));
-        }
         let streams = &job.workload.streams;
         if streams.is_empty() || streams.len() > usize::from(u16::MAX) {
             return Err(LoadError::job(
@@ -105,7 +104,11 @@ impl Program {
             let parameters = Parameters::new(&stream.parameters, job.seed, index)?;
             let names: Vec<String> = stream.parameters.iter().map(|parameter| parameter.name.clone()).collect();
             let names = Names { variables: &job.variables, parameters: &names };
-            let template = Template::new(&stream.request, &job.host, &job.tokens, names, &parameters)?;
+            let mut request = std::borrow::Cow::Borrowed(&stream.request);
+            if !job.keep_alive && !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("connection")) {
+                request.to_mut().headers.push(("Connection".to_owned(), Text::literal("close")));
+            }
+            let template = Template::new(&request, &job.host, &job.tokens, names, &parameters)?;
             let checks = Checks::new(&stream.expect, stream.request.accept_gzip, names)?;
             let asked = Asked { is_head: template.is_head(), keep_body: checks.read_body() };
             Ok(Lane { name: stream.name.clone(), template, parameters, checks, asked })
@@ -146,6 +149,7 @@ impl Program {
             threads: part.of,
             own,
             connections: job.connections,
+            keep_alive: job.keep_alive,
             requests: job.requests,
             timed_every: if job.kernel_time { 1 } else { SAMPLE },
         })

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use plan::{Expect, Request, Tls};
 use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
-use crate::check::{Checks, Scratch};
+use crate::check::{CONTENT_ENCODING, Checks, Scratch, decode};
 use crate::error::{LoadError, connect_words};
 use crate::http::{self, Asked, Reader, excerpt};
 use crate::layered;
@@ -217,11 +217,29 @@ pub fn single_shot(
     }
     let response = reader.response();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut decoded = Vec::new();
+    let body = match decode(&response, request.accept_gzip, &mut decoded) {
+        Ok(whole) => whole.body,
+        Err(_) => {
+            return Err(SingleError::Protocol {
+                target,
+                why: "its body is not compressed as the request asked and its header says",
+                start: excerpt(&start, 200),
+            });
+        }
+    };
+    // What has been decoded is not compressed any more.
+    let is_decoded = !std::ptr::eq(body, response.body);
+    let head = response.head.split_inclusive(|byte| *byte == b'\n').filter(|line| {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        !(is_decoded && name.eq_ignore_ascii_case(CONTENT_ENCODING.as_bytes()))
+    });
+    let head = head.flatten().copied().collect();
     Ok(Response {
         status: response.status,
         headers: response.headers().map(|(name, value)| (text(name), text(value))).collect(),
-        body: response.body.to_vec(),
-        head: response.head.to_vec(),
+        body: body.to_vec(),
+        head,
     })
 }
 

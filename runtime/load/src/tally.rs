@@ -150,6 +150,8 @@ pub struct Tally {
     corrected: Recorder,
     send_lag: Recorder,
     own_lag: Recorder,
+    /// Made when the first value comes: kept connections have none.
+    connect: Option<Box<Recorder>>,
     failed: Recorder,
     progress: Box<[u64]>,
 }
@@ -160,6 +162,7 @@ impl Tally {
         Self {
             progress: vec![0; window.div_ceil(Window::slice(window)) as usize].into_boxed_slice(),
             own_lag: Recorder::new(),
+            connect: None,
             census: Census::default(),
             acknowledged: 0,
             unknown: 0,
@@ -192,6 +195,14 @@ impl Tally {
             }
         } else if stamps.sent >= window.start {
             self.census.sent += 1;
+        }
+    }
+
+    /// Enters that the connection of a request of its own stands, at an instant.
+    #[inline]
+    pub fn connected(&mut self, window: &Window, stamps: &Stamps, now: u64) {
+        if (if window.open { stamps.due } else { stamps.sent }) >= window.start {
+            self.connect.get_or_insert_with(|| Box::new(Recorder::new())).record(now.saturating_sub(stamps.sent));
         }
     }
 
@@ -310,6 +321,9 @@ impl Tally {
         self.corrected.merge(&other.corrected);
         self.send_lag.merge(&other.send_lag);
         self.own_lag.merge(&other.own_lag);
+        if let Some(theirs) = &other.connect {
+            self.connect.get_or_insert_with(|| Box::new(Recorder::new())).merge(theirs);
+        }
         for (mine, theirs) in self.progress.iter_mut().zip(&other.progress) {
             *mine += theirs;
         }
@@ -335,6 +349,7 @@ impl Tally {
             corrected: open.then(|| self.corrected.to_histogram()),
             send_lag: open.then(|| self.send_lag.to_histogram()),
             own_lag: open.then(|| self.own_lag.to_histogram()),
+            connect: self.connect.as_ref().map(|connect| connect.to_histogram()),
             progress: self.progress.to_vec(),
             failed: self.failed.to_histogram(),
         }

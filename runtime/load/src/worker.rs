@@ -4,6 +4,7 @@
 //! 60 µs before the next slot and then polls, because a sleeping thread's wake-up takes longer than that: sends
 //! would be late by it, and lateness of ours would look like latency of the target's.
 
+mod fresh;
 mod opening;
 mod receiving;
 mod sending;
@@ -146,6 +147,8 @@ impl<'a> Worker<'a> {
         let timer = Timer::new().map_err(LoadError::system("set a timer", next))?;
         epoll.add(timer.as_fd(), TIMER, Interest::Read).map_err(LoadError::system("watch its timer", next))?;
         for (index, connection) in (0u32..).zip(&mut connections) {
+            // A place without a connection gives it to each of its requests' own.
+            connection.timed = !program.keep_alive && index.is_multiple_of(program.timed_every);
             if let Some(stream) = &connection.stream {
                 if index.is_multiple_of(program.timed_every) {
                     let next = "run it on a kernel that has SO_TIMESTAMPNS";

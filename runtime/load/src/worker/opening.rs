@@ -10,6 +10,9 @@ use crate::tally::{Failure, Outcome, Stamps};
 impl Worker<'_> {
     /// Opens a connection again, unless nothing is left to send on it.
     pub(super) fn reopen(&mut self, index: u32, now: u64) {
+        if !self.program.keep_alive {
+            return self.free_place(index, now);
+        }
         let needed = if self.window.open { self.next.is_some() } else { now < self.window.end && self.left > 0 };
         self.reconnects += u64::from(needed && self.in_window(now));
         let connection = &mut self.connections[index as usize];
@@ -103,6 +106,7 @@ impl Worker<'_> {
             let connection = &self.connections[index as usize];
             if connection.state == State::Down {
                 if connection.stamps.due <= now {
+                    self.connections[index as usize].stamps.done = now;
                     self.reopen(index, now);
                 } else {
                     // At most once a millisecond, however many connections are down.
@@ -127,6 +131,7 @@ impl Worker<'_> {
                 continue;
             }
             match connection.state {
+                State::Waiting if connection.connecting => self.not_sent(index, now, Failure::ConnectTimeout),
                 State::Waiting => {
                     connection.stamps.done = now;
                     self.end(index, Outcome::TimedOut);

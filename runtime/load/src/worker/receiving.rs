@@ -38,7 +38,9 @@ impl Worker<'_> {
                 if connection.unwritten.is_some() && event.is_writable() {
                     self.write_rest(index);
                 }
-                if event.is_readable() {
+                // Writing may have failed and the connection be another one now, which has events of its own.
+                let is_same = u64::from(self.connections[index as usize].generation) == token >> 32;
+                if is_same && event.is_readable() {
                     self.readable(index, event.is_ended());
                 }
             }
@@ -89,7 +91,7 @@ impl Worker<'_> {
                             }
                         }
                         Taken::Ended { usable } => {
-                            if !usable || ended {
+                            if !usable || ended || !self.program.keep_alive {
                                 self.reopen(index, now);
                                 break;
                             }

@@ -81,10 +81,15 @@ impl Worker<'_> {
             return;
         }
         let connection = &mut self.connections[index as usize];
-        let written = match &mut connection.stream {
+        let begun = if program.keep_alive {
+            Ok(())
+        } else {
+            super::fresh::begin(connection, index, &self.epoll, program.target)
+        };
+        let written = begun.and_then(|()| match &mut connection.stream {
             Some(stream) => stream.write(bytes),
             None => Err(io::Error::from_raw_os_error(libc::ENOTCONN)),
-        };
+        });
         let unwritten = match &written {
             Ok(written) if *written == bytes.len() => None,
             Ok(written) => Some(*written),
@@ -107,11 +112,22 @@ impl Worker<'_> {
         connection.ordinal = ordinal;
         connection.stamps = Stamps { due: due.unwrap_or(0), sent, first: 0, done: 0 };
         self.tallies[usize::from(lane_index)].sent(&self.window, &connection.stamps, free_since);
-        if let Err(error) = written
-            && error.kind() != io::ErrorKind::WouldBlock
-        {
-            let now = self.stamp();
-            self.lost(index, now, Failure::Broken(error.raw_os_error().unwrap_or(libc::EIO)));
+        match written {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                let now = self.stamp();
+                let code = error.raw_os_error().unwrap_or(libc::EIO);
+                if program.keep_alive {
+                    self.lost(index, now, Failure::Broken(code));
+                } else {
+                    self.not_sent(index, now, Failure::Connect(code));
+                }
+            }
+            Ok(_) if program.keep_alive => {}
+            Ok(_) => {
+                let now = self.stamp();
+                self.connected(index, now);
+            }
         }
     }
 
@@ -119,19 +135,36 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn write_rest(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
+        let connecting = connection.connecting;
         let (Some(stream), Some(rest)) = (&mut connection.stream, &mut connection.unwritten) else { return };
-        let failure = loop {
-            if rest.written == rest.bytes.len() {
-                self.unwrittens.extend(connection.unwritten.take());
-                return;
-            }
+        let (began_at, mut failure) = (rest.written, None);
+        while rest.written < rest.bytes.len() {
             match stream.write(&rest.bytes[rest.written..]) {
                 Ok(written) => rest.written += written,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => break error,
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
             }
-        };
+        }
+        let (moved, complete) = (rest.written > began_at, rest.written == rest.bytes.len());
+        if connecting && moved {
+            let now = self.stamp();
+            self.connected(index, now);
+        }
+        let connection = &mut self.connections[index as usize];
+        if complete {
+            self.unwrittens.extend(connection.unwritten.take());
+            return;
+        }
+        let Some(failure) = failure else { return };
+        if connection.connecting {
+            let now = self.stamp();
+            self.not_sent(index, now, Failure::Connect(failure.raw_os_error().unwrap_or(libc::EIO)));
+            return;
+        }
         // An answer may have come before the connection broke, such as 413 to a large body: reading tells.
         self.unwrittens.extend(connection.unwritten.take());
         if failure.raw_os_error() != Some(libc::EPIPE) {
