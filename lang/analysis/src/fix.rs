@@ -100,6 +100,10 @@ impl Sources for Over<'_> {
         self.texts.get(id).map_or_else(|| self.below.text(id), |text| Ok(Arc::clone(text)))
     }
 
+    fn bytes(&self, id: &SourceId) -> Result<Arc<[u8]>, Missing> {
+        self.texts.get(id).map_or_else(|| self.below.bytes(id), |text| Ok(Arc::from(text.as_bytes())))
+    }
+
     fn resolve(&self, from: &SourceId, target: &str) -> Result<SourceId, Missing> {
         self.below.resolve(from, target)
     }

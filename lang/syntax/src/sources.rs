@@ -13,7 +13,7 @@ pub trait Sources {
     /// `Missing` says why there is none.
     fn text(&self, id: &SourceId) -> Result<Arc<str>, Missing>;
 
-    /// The bytes of a file that need not be text, such as a body that is sent.
+    /// The bytes of a file that need not be text, such as a body that is sent. Sources that stand before others ask those.
     ///
     /// # Errors
     /// `Missing` says why there are none.

@@ -131,6 +131,7 @@ pub fn add_stream(mine: &mut StreamFacts, theirs: StreamFacts) {
         corrected,
         send_lag,
         own_lag,
+        connect,
         progress,
         failed,
     } = theirs;
@@ -154,9 +155,12 @@ pub fn add_stream(mine: &mut StreamFacts, theirs: StreamFacts) {
     mine.service.merge(&service);
     mine.ttfb.merge(&ttfb);
     mine.failed.merge(&failed);
-    for (mine, theirs) in
-        [(&mut mine.corrected, corrected), (&mut mine.send_lag, send_lag), (&mut mine.own_lag, own_lag)]
-    {
+    for (mine, theirs) in [
+        (&mut mine.corrected, corrected),
+        (&mut mine.send_lag, send_lag),
+        (&mut mine.own_lag, own_lag),
+        (&mut mine.connect, connect),
+    ] {
         if let Some(theirs) = theirs {
             mine.get_or_insert_with(Histogram::default).merge(&theirs);
         }

@@ -84,6 +84,12 @@ impl Program {
                 format!("ask for 1 to {MOST_CONNECTIONS}"),
             ));
         }
+        if !job.keep_alive && !job.transport.is_plain() {
+            return Err(LoadError::job(
+                "a connection for each request was asked for together with TLS, HTTP/2 or a proxy",
+                "keep connections alive, or send plain HTTP/1.1 straight to the target",
+            ));
+        }
         let streams = &job.workload.streams;
         if streams.is_empty() || streams.len() > usize::from(u16::MAX) {
             return Err(LoadError::job(

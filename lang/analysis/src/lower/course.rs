@@ -116,7 +116,7 @@ pub fn check_sources(item: &Item, load: &Item, sources: &Sources<'_>, problems: 
     }
     if let (Some(rate), Some(leg)) = (sources.rate, sources.legs.first()) {
         let message = format!(
-            "phase `{}` has the rate {} and {} that say how the rate goes",
+            "phase `{}` has the rate {}, and legs that say how it goes: {}",
             item.key,
             rate.written,
             names::listed(legs.iter().copied())

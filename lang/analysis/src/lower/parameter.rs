@@ -35,6 +35,15 @@ fn kind(item: &Item, root: &str, problems: &mut Problems) -> ParameterKind {
             .help("swap them"),
         );
     }
+    // Doubles don't tell neighbouring ranks apart beyond it.
+    const WIDEST: i128 = 1 << 53;
+    if variant == "zipf"
+        && i128::from(to) - i128::from(from) >= WIDEST
+        && let Some(last) = item.setting("to")
+    {
+        let message = format!("the parameter `{}` has more than 2⁵³ values, from {from} to {to}", item.key);
+        problems.push(problem(&codes::OUT_OF_RANGE, &last.at, message).help("give it a narrower range"));
+    }
     match variant {
         "uniform" => ParameterKind::Uniform { from, to },
         "zipf" => ParameterKind::Zipf {

@@ -167,6 +167,13 @@ fn travel(load: &Item, problems: &mut Problems) -> Travel {
         problems.push(problem(&codes::MALFORMED, &valued.at, message).help("write it as \"127.0.0.1:3128\""));
     }
     let travel = Travel { protocol, in_flight, proxy };
+    if let Some(valued) = load.setting("keep-alive").filter(|valued| valued.text() == Some("off"))
+        && !travel.is_plain()
+    {
+        let message = "`keep-alive=off` is for HTTP/1.1 straight to the candidate only";
+        problems
+            .push(problem(&codes::CONTRADICTION, &valued.at, message).help("leave it out, or `protocol` and `proxy`"));
+    }
     let tool = load.text("with").and_then(Tool::from_name).unwrap_or_default();
     if !tool.is_own()
         && !travel.is_plain()

@@ -62,6 +62,11 @@ pub fn memory(study: &str) -> MemorySources {
         .with("other-study.kdl", "study other { title \"t\"; question \"q\" }\n")
         .with("sql/schema.sql", "CREATE TABLE events (id bigint);")
         .with("sql/insert.sql", "INSERT INTO events VALUES (1);")
+        .with("data/users.csv", "name,badge\nada,1\n\"Hopper, Grace\",2\n")
+        .with("data/ragged.csv", "a,b\n1,2\n3\n")
+        .with("data/empty.csv", "a,b\n")
+        .with("data/twice.csv", "a,a\n1,2\n")
+        .with_bytes("data/upload.bin", [0xFF, 0x00, 0x7F])
         .with_directory("candidates/app", "digest of app", 3)
         .with_directory("candidates/probe", "digest of probe", 3);
     for (name, text) in stdlib::FILES {

@@ -20,7 +20,7 @@ impl Sources for With<'_> {
     }
 
     fn bytes(&self, id: &SourceId) -> Result<Arc<[u8]>, Missing> {
-        self.sources.bytes(id)
+        if id == self.id { Ok(Arc::from(self.text.as_bytes())) } else { self.sources.bytes(id) }
     }
 
     fn resolve(&self, from: &SourceId, target: &str) -> Result<SourceId, Missing> {

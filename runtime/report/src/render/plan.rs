@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use plan::phase::Comparison;
-use plan::{Cell, Gate, Order, Phase, Plan, Procedure, Protocol, Rate, Step, StepKind, Travel};
+use plan::{Arrivals, Cell, Gate, Leg, Order, Phase, Plan, Procedure, Protocol, Rate, Step, StepKind, Travel};
 use serde_json::{Value, json};
 
 use super::words;
@@ -262,22 +262,42 @@ pub fn procedure(procedure: &Procedure) -> String {
         Procedure::Load(load) => {
             let how = match &load.rate {
                 None => "closed loop".to_owned(),
+                Some(Rate::PerSecond(_)) if !load.course.is_empty() => format!("open loop {}", course(&load.course)),
                 Some(Rate::PerSecond(rate)) => format!("open loop at {}/s", significant(*rate)),
                 Some(Rate::Factor(factor)) => format!("open loop at the level of {factor}"),
             };
             format!(
-                "{how}, workload {}: {}{}, {} window after {} warm-up",
+                "{how}{}, workload {}: {}{}{}, {} window after {} warm-up",
+                match load.arrivals {
+                    Arrivals::Constant => "",
+                    Arrivals::Poisson => " at random (Poisson)",
+                },
                 load.workload,
                 match &load.connections_of {
                     None => counted(load.connections.into(), "connection", "connections"),
                     Some(factor) => format!("as many connections as {factor} says, at most {}", load.connections),
                 },
+                if load.keep_alive { "" } else { ", each for one request" },
                 travel(&load.travel),
                 span(load.window_ns),
                 span(load.warm_up_ns)
             )
         }
     }
+}
+
+/// How a rate goes, leg by leg.
+fn course(legs: &[Leg]) -> String {
+    let legs = legs.iter().map(|leg| {
+        let (from, to) = (significant(leg.from), significant(leg.to));
+        let over = span(leg.for_ns);
+        if leg.from == leg.to {
+            format!("at {to}/s for {over}")
+        } else {
+            format!("from {from}/s to {to}/s over {over}")
+        }
+    });
+    legs.collect::<Vec<_>>().join(", then ")
 }
 
 /// How requests travel, where it isn't plain HTTP/1.1 straight to the target.
