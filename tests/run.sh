@@ -19,6 +19,8 @@ want cc build-essential
 want wrk wrk
 want h2load nghttp2-client
 want go golang-go
+want java default-jre-headless
+[ -e /usr/share/java/hdrhistogram.jar ] || need+=(libhdrhistogram-java)
 [ -n "$(ls /usr/lib/postgresql/*/bin/postgres 2>/dev/null)" ] || need+=(postgresql)
 [ -n "$(ls /usr/lib/postgresql/*/bin/pgbench 2>/dev/null)" ] || need+=(postgresql-contrib)
 if [ "${#need[@]}" -gt 0 ]; then
