@@ -96,6 +96,10 @@ pub fn explain(error: &io::Error) -> (Fault, String) {
                     ),
                 );
             }
+            other if other.to_string().contains("CaUsedAsEndEntity") => {
+                let words = "the target presents an authority's own certificate (CA:TRUE), which no server may";
+                return (Fault::Certificate, words.into());
+            }
             _ => return (Fault::Certificate, format!("the target's certificate is unfit: {certificate}")),
         },
         rustls::Error::InvalidMessage(_) => Fault::NotTls,
