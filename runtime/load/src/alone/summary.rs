@@ -260,6 +260,13 @@ impl Summary {
             format!("{} connections", grouped(f64::from(facts.connections))),
             format!("{:.1} s", self.seconds),
         ];
+        if let Some(way) = facts.transport.as_ref().filter(|way| way.engine != "epoll") {
+            head.push(format!("{}, {} in flight on each connection", way.protocol, way.in_flight));
+            head.extend(way.tls.clone());
+            head.extend(way.certificate_unchecked.then(|| "certificate not checked".to_owned()));
+            head.extend(way.proxy.as_ref().map(|proxy| format!("through the proxy {proxy}")));
+            head.push(format!("sent by {}", way.engine));
+        }
         if self.cut_short {
             head.push("CUT SHORT".to_owned());
         }
