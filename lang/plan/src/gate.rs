@@ -25,7 +25,8 @@ pub enum Gate {
     GeneratorBottleneck {
         /// Largest accepted utilisation of a thread, 0–1.
         busy: f64,
-        /// Largest accepted median of the receive queue, as a share of the median service time, 0–1.
+        /// Largest accepted median of the receive queue, as a share of the median service time, 0–1; one up to
+        /// [`Gate::WAKE_UP_NS`] is accepted whatever its share is.
         receive_queue: f64,
     },
     /// CPU per request ≤ (1 + `rise`) × the cell's lowest.
@@ -85,8 +86,11 @@ impl Gate {
     /// From this utilisation of a thread on, the generator was the bottleneck, unless a gate says otherwise.
     pub const GENERATOR_BUSY: f64 = 0.85;
     /// From this share of the median service time on that answers waited for the generator to read them (median), it was the
-    /// bottleneck, unless a gate says otherwise.
+    /// bottleneck, unless a gate says otherwise. A queue that is no longer than a wake-up never makes it one.
     pub const RECEIVE_QUEUE: f64 = 0.10;
+    /// A thread that sleeps until an answer comes reads it this much later at the most, ns, as a median: a wake-up of an idle CPU takes
+    /// 15 to 60 µs, in a virtual machine too. A longer queue is one of answers.
+    pub const WAKE_UP_NS: u64 = 100_000;
 
     /// The gate's name in the language and the report.
     pub fn name(&self) -> &'static str {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
-use plan::{Body, BodyCheck, CpuSet, Expect, Piece, Request, Stream, Text, Workload};
+use plan::{Body, BodyCheck, CpuSet, Expect, Leg, Piece, Request, Stream, Text, Workload};
 
 pub use self::summary::{Spread, Summary, grouped};
 use crate::error::LoadError;
@@ -38,12 +38,16 @@ pub struct Options {
     pub expect_body: Option<String>,
     /// Each request on a connection of its own.
     pub without_keep_alive: bool,
+    /// Asks for gzip, and unpacks it before a body is checked.
+    pub compressed: bool,
     /// How requests travel. TLS is set from the URL.
     pub transport: Transport,
     /// Connections.
     pub connections: u32,
-    /// Requests per second on a fixed schedule; `None`: closed loop.
+    /// Requests per second on a fixed schedule; `None`: closed loop, or as the course says.
     pub rate: Option<f64>,
+    /// Ramps and steps of an open loop, one after the other; they are the window then.
+    pub course: Vec<Leg>,
     /// How the schedule's slots are spread.
     pub arrivals: Arrivals,
     /// Requests after which it ends. With a rate the window is as long as they take; without one it is the longest that they may
@@ -80,9 +84,11 @@ impl Default for Options {
             expect: Vec::new(),
             expect_body: None,
             without_keep_alive: false,
+            compressed: false,
             transport: Transport::default(),
             connections: 64,
             rate: None,
+            course: Vec::new(),
             arrivals: Arrivals::default(),
             requests: None,
             warm_up_ns: 0,
@@ -134,6 +140,17 @@ pub fn job(options: &Options) -> Result<Job, LoadError> {
         window_ns = window_of(rate, options.warm_up_ns, count);
         requests = None;
     }
+    let mut rate = options.rate;
+    if !options.course.is_empty() {
+        if rate.is_some() || requests.is_some() {
+            return Err(LoadError::job(
+                "ramps or steps were asked for together with a rate or a number of requests",
+                "they say both: leave the others out",
+            ));
+        }
+        rate = Some(Leg::mean(&options.course));
+        window_ns = options.course.iter().fold(0, |sum, leg| sum.saturating_add(leg.for_ns));
+    }
     let mut transport = options.transport.clone();
     if !place.is_tls {
         transport.tls = None;
@@ -147,9 +164,9 @@ pub fn job(options: &Options) -> Result<Job, LoadError> {
         tokens: BTreeMap::new(),
         variables: BTreeMap::new(),
         connections: options.connections,
-        keep_alive: true,
-        rate: options.rate,
-        course: Vec::new(),
+        keep_alive: !options.without_keep_alive,
+        rate,
+        course: options.course.clone(),
         arrivals: options.arrivals,
         warm_up_ns: options.warm_up_ns,
         window_ns,
@@ -179,9 +196,6 @@ fn stream(options: &Options, path: &str) -> Stream {
     if let Some(token) = &options.bearer {
         headers.push(("Authorization".to_owned(), Text::literal(format!("Bearer {token}"))));
     }
-    if options.without_keep_alive {
-        headers.push(("Connection".to_owned(), Text::literal("close")));
-    }
     Stream {
         name: "requests".into(),
         share: 1.0,
@@ -193,7 +207,7 @@ fn stream(options: &Options, path: &str) -> Stream {
             bearer: None,
             body: options.body.clone(),
             content_type: (is_json && !has_type).then(|| "application/json".into()),
-            accept_gzip: false,
+            accept_gzip: options.compressed,
         },
         parameters: Vec::new(),
         expect: Expect {
@@ -326,6 +340,38 @@ mod tests {
         };
         let got = summary(&asked);
         assert!(got.census.ok > 0 && got.census.failed == 0, "{:?}", got.failures);
+        // Each request had a connection of its own, whose opening is in its time.
+        let connect = got.latencies.get("connect").expect("what connecting took");
+        assert_eq!(connect.count, got.census.ok);
+        assert!(got.facts.reconnects == 0 && got.text(100).contains("connect  "), "{}", got.text(100));
+    }
+
+    #[test]
+    fn ramps_and_steps_are_sent_exactly() {
+        let server = noop::Server::start(&noop::Options::default()).expect("a server");
+        let leg = |from, to, for_ns| Leg { from, to, for_ns };
+        let course =
+            vec![leg(0.0, 1_000.0, 200_000_000), leg(1_000.0, 1_000.0, 100_000_000), leg(300.0, 300.0, 100_000_000)];
+        let asked = Options { course, ..options(server.address(), "/") };
+        let got = summary(&asked);
+        assert_eq!((got.census.due, got.census.ok, got.seconds), (230, 230, 0.4));
+        let text = got.text(200);
+        assert!(text.contains("open loop, 0 to 1,000/s, then 1,000/s, then 300/s"), "{text}");
+        let error = job(&Options { rate: Some(5.0), ..asked }).expect_err("two rates").to_string();
+        assert!(error.contains("together with a rate"), "{error}");
+    }
+
+    #[test]
+    fn gzip_is_asked_for_and_unpacked() {
+        let peer = Peer::start(0, |asked| {
+            let wanted = asked.head.contains("Accept-Encoding: gzip");
+            Reply::json(if wanted { 200 } else { 406 }, "{}")
+        });
+        let peer = peer.expect("a peer");
+        for compressed in [true, false] {
+            let got = summary(&Options { compressed, ..options(peer.address(), "/") });
+            assert_eq!(got.census.failed == 0, compressed, "{:?}", got.failures);
+        }
     }
 
     #[test]

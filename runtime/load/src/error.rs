@@ -81,7 +81,47 @@ pub enum LoadError {
     Panicked(String),
 }
 
+/// An error in the three parts that are told of every error: what happened, why, and what to do next. A part may be empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// What happened, with the values involved.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What to do next.
+    pub next: String,
+}
+
 impl LoadError {
+    /// What happened, why, and what to do next.
+    pub fn told(&self) -> Told {
+        let (what, why, next) = match self {
+            Self::Job { what, next } => (what.clone(), String::new(), next.clone()),
+            Self::NoAddress { what, next } => (what.clone(), String::new(), (*next).to_owned()),
+            Self::Connect { target, number, of, why, next } => {
+                let which = if *of == 1 { "a connection".to_owned() } else { format!("connection {number} of {of}") };
+                (format!("{which} to {target} can't be opened"), why.clone(), (*next).to_owned())
+            }
+            Self::System { what, source, next } => {
+                (format!("the generator can't {what}"), source.to_string(), (*next).to_owned())
+            }
+            Self::Late { .. } | Self::CutLate { .. } | Self::Stopped => (
+                self.to_string(),
+                "what such a load records is no measurement".to_owned(),
+                "run it again on a quieter machine".to_owned(),
+            ),
+            Self::LostCount { .. } | Self::Panicked(_) => {
+                (self.to_string(), String::new(), "report this with the command line".to_owned())
+            }
+        };
+        Told { what, why, next }
+    }
+
+    /// Whether what was asked for can't be sent, whatever the target does.
+    pub fn is_of_the_job(&self) -> bool {
+        matches!(self, Self::Job { .. })
+    }
+
     /// Whether the target could not be reached at all.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::NoAddress { .. } | Self::Connect { .. })
@@ -96,11 +136,6 @@ impl LoadError {
     pub(crate) fn system(what: impl Into<Cow<'static, str>>, next: &'static str) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::System { what, source, next }
-    }
-
-    /// The first connection that could not be opened.
-    pub fn unreachable(target: SocketAddr, error: &io::Error) -> Self {
-        Self::connect(target, 1, 1, error)
     }
 
     /// A connection that could not be opened.

@@ -44,7 +44,7 @@ mod zipf;
 
 pub use control::{control, hello};
 pub use course::{CUT_NOTICE_NS, NO_CUT, Signals};
-pub use error::LoadError;
+pub use error::{LoadError, Told};
 pub use journal::facts::LoadFacts;
 pub use listing::{Listed, list};
 pub use merge::{add_stream, merge};

@@ -143,7 +143,7 @@ impl Template {
             if name.eq_ignore_ascii_case("accept-encoding") {
                 return Err(LoadError::job(
                     format!("the header `{name}` is not the study's to set: bodies are checked as they come"),
-                    "write `accept-encoding=gzip` in the stream, and bodies are decoded before they are checked",
+                    "write `accept-encoding=gzip` in the stream (`exp load --compressed`), and bodies are decoded before they are checked",
                 ));
             }
             template.header(name, &names.parts(value, &format!("the header `{name}`"))?, parameters)?;

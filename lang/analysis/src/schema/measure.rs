@@ -295,7 +295,8 @@ pub static GATE: NodeSpec = NodeSpec {
                     "receive-queue",
                     Type::Percent(1.0),
                     "\"10%\"",
-                    "Largest accepted time that answers waited to be read (median), as a share of the service time (median).",
+                    "Largest accepted time that answers waited to be read (median), as a share of the service time (median). One of up to \
+                     100 µs passes always: it is a wake-up.",
                 )
                 .default("10%"),
             ],

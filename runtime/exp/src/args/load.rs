@@ -29,6 +29,15 @@ pub struct Load {
     /// Requests per second on a fixed schedule; without it, a closed loop.
     #[arg(short = 'r', long, value_name = "PER_SECOND", help_heading = "How much")]
     pub rate: Option<f64>,
+    /// Leg of a rate that changes, in the order given: `RATE:FOR` keeps a rate, `FROM:TO:OVER` ramps. They are the window together.
+    #[arg(
+        long = "step",
+        visible_alias = "ramp",
+        value_name = "RATE:FOR or FROM:TO:OVER",
+        conflicts_with_all = ["rate", "duration", "requests"],
+        help_heading = "How much"
+    )]
+    pub steps: Vec<String>,
     /// Length of the window, such as 30s; 10s where neither this nor -n is given.
     #[arg(short = 'z', long = "for", alias = "duration", value_name = "DURATION", help_heading = "How much")]
     pub duration: Option<String>,
@@ -57,12 +66,15 @@ pub struct Load {
     /// The body.
     #[arg(short = 'd', long, value_name = "TEXT", conflicts_with = "body_file", help_heading = "What is sent")]
     pub body: Option<String>,
-    /// A file with the body.
+    /// A file with the body, of any bytes.
     #[arg(short = 'D', long, value_name = "FILE", help_heading = "What is sent")]
     pub body_file: Option<PathBuf>,
     /// The body's type; application/json where the body looks like JSON.
     #[arg(short = 'T', long, value_name = "TYPE", help_heading = "What is sent")]
     pub content_type: Option<String>,
+    /// Asks for gzip, and unpacks bodies before they are checked.
+    #[arg(long, help_heading = "What is sent")]
+    pub compressed: bool,
     /// A bearer token.
     #[arg(long, value_name = "TOKEN", help_heading = "What is sent")]
     pub bearer: Option<String>,

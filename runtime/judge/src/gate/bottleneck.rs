@@ -10,11 +10,12 @@ use crate::remarks::BOTTLENECK;
 use crate::words::{count, number, percent};
 
 /// The busiest thread's utilisation ≤ `busy`, and the median time that answers waited to be read ≤ `receive_queue` × the median service
-/// time of the same answers.
+/// time of the same answers, or no longer than a wake-up.
 pub(crate) fn gate(context: &Context<'_>, busy: f64, receive_queue: f64) -> Draft {
     let mut draft = Draft::new(GateKind::BenchLimited);
     draft.note("largest accepted utilisation", Some(busy), "ratio");
     draft.note("largest accepted receive queue", Some(receive_queue), "ratio");
+    draft.note("receive queue accepted as a wake-up", Some(Gate::WAKE_UP_NS as f64 / 1e3), "µs");
     let Some(load) = &context.facts.load else {
         draft.fail("the generator left no account of itself");
         return draft;
@@ -33,12 +34,18 @@ pub(crate) fn gate(context: &Context<'_>, busy: f64, receive_queue: f64) -> Draf
     }
     match seen.queue_share {
         None => draft.fail("nobody recorded how long answers waited for the generator to read them"),
-        Some(share) if share > receive_queue => draft.fail(seen.waited(share, receive_queue)),
+        Some(share) if share > receive_queue && !seen.is_wake_up() => draft.fail(seen.waited(share, receive_queue)),
         Some(_) => {}
     }
     draft.pass_with(|| {
+        let wake_up = match seen.queue_share {
+            Some(share) if share > receive_queue => {
+                format!(" ({} µs, no longer than its wake-up)", number(seen.queue_us.unwrap_or_default()))
+            }
+            _ => String::new(),
+        };
         format!(
-            "the generator had time to spare: {} busy, and answers waited for it for {} of their time",
+            "the generator had time to spare: {} busy, and answers waited for it for {} of their time{wake_up}",
             percent(seen.busy.unwrap_or_default()),
             percent(seen.queue_share.unwrap_or_default())
         )
@@ -46,16 +53,27 @@ pub(crate) fn gate(context: &Context<'_>, busy: f64, receive_queue: f64) -> Draf
     draft
 }
 
-/// What is said of a repetition without such a gate: that the generator was the bottleneck, by the usual thresholds.
+/// What is said of a repetition: that the generator was the bottleneck by the usual thresholds, where no gate says that, or that its
+/// wake-ups are a large part of the latencies.
 pub(crate) fn remark(context: &Context<'_>) -> Option<String> {
+    let seen = Seen::of(context.facts.load.as_ref()?, context);
+    if let Some(share) = seen.queue_share.filter(|share| *share > Gate::RECEIVE_QUEUE && seen.is_wake_up())
+        && seen.busy.is_some_and(|busy| busy <= Gate::GENERATOR_BUSY)
+    {
+        return Some(format!(
+            "answers lay in the kernel for {} µs until the generator woke up and read them, {} of their service time (medians of {} answers)",
+            number(seen.queue_us.unwrap_or_default()),
+            percent(share),
+            count(seen.timed)
+        ));
+    }
     if context.phase.gates.iter().any(|gate| matches!(gate, Gate::GeneratorBottleneck { .. })) {
         return None;
     }
-    let seen = Seen::of(context.facts.load.as_ref()?, context);
     if let Some(busy) = seen.busy.filter(|busy| *busy > Gate::GENERATOR_BUSY) {
         return Some(too_busy(busy, Gate::GENERATOR_BUSY));
     }
-    let share = seen.queue_share.filter(|share| *share > Gate::RECEIVE_QUEUE)?;
+    let share = seen.queue_share.filter(|share| *share > Gate::RECEIVE_QUEUE && !seen.is_wake_up())?;
     Some(seen.waited(share, Gate::RECEIVE_QUEUE))
 }
 
@@ -87,6 +105,11 @@ impl Seen {
             queue_share: queue.zip(service.filter(|ns| *ns > 0.0)).map(|(queue, service)| queue / service),
             timed: receive.map_or(0, |(queue, _)| queue.count),
         }
+    }
+
+    /// Whether answers waited no longer than a thread needs to wake up.
+    fn is_wake_up(&self) -> bool {
+        self.queue_us.is_some_and(|us| us * 1e3 <= Gate::WAKE_UP_NS as f64)
     }
 
     fn waited(&self, share: f64, most: f64) -> String {

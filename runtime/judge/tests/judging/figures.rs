@@ -272,6 +272,31 @@ fn a_generator_that_was_the_bottleneck_is_named_where_no_gate_voids_it() {
     }
 }
 
+/// A wake-up that is a large part of quick answers is said, with the gate and without it, and makes the generator no bottleneck.
+#[test]
+fn a_wake_up_is_said_and_is_no_bottleneck() {
+    for has_gate in [true, false] {
+        let mut plan = one_cell(2, 2);
+        if !has_gate {
+            plan.phases[0].gates.retain(|gate| !matches!(gate, plan::Gate::GeneratorBottleneck { .. }));
+        }
+        let mut run = Run::new(plan);
+        run.measure("ceiling", 0, closed(19_000.0, 50.0));
+        let mut facts = closed(19_000.0, 50.0);
+        let receive = facts.load.as_mut().expect("a load").generator.receive.as_mut().expect("timed answers");
+        receive.queue = journal::Histogram::of([15_000; 100]);
+        receive.service = journal::Histogram::of([42_000; 100]);
+        run.measure("ceiling", 0, facts);
+        let judgement = run.judge();
+        assert!(judgement.repetitions.iter().all(|judged| judged.is_valid()));
+        let remarks = &judgement.repetitions[1].remarks;
+        let says = "until the generator woke up and read them, 36 % of their service time (medians of 100 answers)";
+        assert!(remarks.len() == 1 && remarks[0].ends_with(says), "{remarks:?}");
+        let throughput = figure(&judgement, "ceiling", Metric::Throughput);
+        assert!(throughput.notes.iter().all(|note| !note.contains("bottleneck")), "{:?}", throughput.notes);
+    }
+}
+
 #[test]
 fn a_candidate_that_stood_still_is_named_and_a_slow_one_is_not() {
     let mut run = Run::new(one_cell(2, 2));

@@ -285,6 +285,20 @@ const CLOSED: &[Drill] = &[
             receive.queue = Histogram::of([500_000; 100]);
         },
     ),
+    quiet("generator-bottleneck", "a wake-up is a third of a quick answer's time", |f| {
+        let receive = load(f).generator.receive.as_mut().expect("timed answers");
+        (receive.queue, receive.service) = (Histogram::of([15_000; 100]), Histogram::of([42_000; 100]));
+    }),
+    fires(
+        "generator-bottleneck",
+        "answers wait longer than a wake-up takes",
+        BenchLimited,
+        "the generator was the bottleneck of the latencies: answers lay in the kernel for 120 µs",
+        |f| {
+            let receive = load(f).generator.receive.as_mut().expect("timed answers");
+            (receive.queue, receive.service) = (Histogram::of([120_000; 100]), Histogram::of([400_000; 100]));
+        },
+    ),
     fires("generator-bottleneck", "a thread's CPU time is missing", BenchLimited, "threads is not known", |f| {
         load(f).generator.by_thread[0].cpu_ns = None;
     }),

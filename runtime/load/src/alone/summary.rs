@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use journal::facts::{Census, Histogram, LoadFacts, PartFacts, StreamFacts};
-use plan::Gate;
+use plan::{Gate, Leg};
 use serde::{Deserialize, Serialize};
 
 use super::Options;
@@ -19,6 +19,8 @@ pub struct Summary {
     pub request: String,
     /// The window, s.
     pub seconds: f64,
+    /// Ramps and steps of the rate; empty: it is constant, or there is none.
+    pub course: Vec<Leg>,
     /// The window was ended before its time.
     pub cut_short: bool,
     /// Expected answers per second of the window.
@@ -31,7 +33,7 @@ pub struct Summary {
     pub evidence: Vec<String>,
     /// The latencies, each under its own name; `corrected` and `send-lag` in an open loop only, `failed` where an answer was wrong.
     /// `receive-queue` is the part of `service` for which answers lay in the kernel until the generator read them, of the connections on
-    /// which that was noted.
+    /// which that was noted; `connect` the part of it that was connecting, where each request has a connection of its own.
     pub latencies: BTreeMap<String, Spread>,
     /// Utilisation of the generators' busiest thread, without the time in which it polled and found nothing to do; `None` where its CPU
     /// time could not be read.
@@ -101,7 +103,8 @@ impl Summary {
             ("service".to_owned(), Spread::of(&all.service)),
             ("ttfb".to_owned(), Spread::of(&all.ttfb)),
         ]);
-        for (name, histogram) in [("corrected", &all.corrected), ("send-lag", &all.send_lag)] {
+        for (name, histogram) in [("corrected", &all.corrected), ("send-lag", &all.send_lag), ("connect", &all.connect)]
+        {
             if let Some(histogram) = histogram {
                 latencies.insert(name.into(), Spread::of(histogram));
             }
@@ -119,6 +122,7 @@ impl Summary {
         Self {
             request: format!("{} {}", options.method, options.url),
             seconds,
+            course: job.course.clone(),
             cut_short: facts.took_ns.is_some() && job.requests.is_none_or(|requests| all.census.sent < requests),
             per_second: if window_ns == 0 { 0.0 } else { all.census.ok as f64 / seconds },
             census: all.census,
@@ -152,9 +156,10 @@ fn bottleneck(facts: &LoadFacts, busy: Option<f64>) -> Option<String> {
     }
     let receive = facts.generator.receive.as_ref()?;
     let share = receive.share_of_service().filter(|share| *share > Gate::RECEIVE_QUEUE)?;
+    let queue_ns = receive.queue.quantile_ns(0.5).filter(|ns| *ns > Gate::WAKE_UP_NS)?;
     Some(format!(
         "The generator was the bottleneck of the latencies: answers lay in the kernel for {:.0} µs until it read them, {:.0} % of the service time (medians of {} answers on {} connections).",
-        receive.queue.quantile_ns(0.5).unwrap_or(0) as f64 / 1e3,
+        queue_ns as f64 / 1e3,
         share * 100.0,
         grouped(receive.queue.count as f64),
         receive.connections
@@ -168,10 +173,22 @@ fn limits(facts: &LoadFacts, all: &StreamFacts, busy: Option<f64>, window_start:
     if busy.is_none() {
         limits.push("The generator's CPU time could not be read: whether it was the limit is unknown.".into());
     }
-    if facts.generator.receive.as_ref().and_then(|receive| receive.share_of_service()).is_none() {
-        limits.push(
+    let receive = facts.generator.receive.as_ref();
+    let queue = receive.and_then(|receive| Some((receive.queue.quantile_ns(0.5)?, receive.share_of_service()?)));
+    match queue {
+        None => limits.push(
             "No answer's arrival was noted by the kernel: how long answers waited for the generator is unknown.".into(),
-        );
+        ),
+        Some((ns, share))
+            if share > Gate::RECEIVE_QUEUE
+                && ns <= Gate::WAKE_UP_NS
+                && busy.is_some_and(|busy| busy <= Gate::GENERATOR_BUSY) =>
+            limits.push(format!(
+            "{:.0} µs of the service time, {:.0} % of it, is the generator's own wake-up: answers lay in the kernel that long until it read them (medians).",
+            ns as f64 / 1e3,
+            share * 100.0
+        )),
+        Some(_) => {}
     }
     let median = all.service.quantile_ns(0.5).unwrap_or(0);
     let silence = facts.silences.iter().max_by_key(|silence| silence.for_ns);
@@ -253,11 +270,24 @@ impl Summary {
         let mut out = String::new();
         let facts = &self.facts;
         let census = &self.census;
-        let loop_ = facts.rate.map_or("closed loop".to_owned(), |rate| format!("open loop, {}/s", grouped(rate)));
+        let loop_ = match facts.rate {
+            None => "closed loop".to_owned(),
+            Some(rate) if self.course.is_empty() => format!("open loop, {}/s", grouped(rate)),
+            Some(_) => {
+                let leg = |leg: &Leg| match leg.from == leg.to {
+                    true => format!("{}/s", grouped(leg.to)),
+                    false => format!("{} to {}/s", grouped(leg.from), grouped(leg.to)),
+                };
+                format!("open loop, {}", self.course.iter().map(leg).collect::<Vec<_>>().join(", then "))
+            }
+        };
         let mut head = vec![
             self.request.clone(),
             loop_,
-            format!("{} connections", grouped(f64::from(facts.connections))),
+            match facts.connections {
+                1 => "1 connection".to_owned(),
+                several => format!("{} connections", grouped(f64::from(several))),
+            },
             format!("{:.1} s", self.seconds),
         ];
         if let Some(way) = facts.transport.as_ref().filter(|way| way.engine != "epoll") {
@@ -312,7 +342,7 @@ impl Summary {
             let _ = write!(out, " {name:>each$}");
         });
         out.push('\n');
-        for name in ["service", "ttfb", "receive-queue", "corrected", "send-lag", "failed"] {
+        for name in ["service", "connect", "ttfb", "receive-queue", "corrected", "send-lag", "failed"] {
             let Some(spread) = self.latencies.get(name) else { continue };
             let _ = write!(out, "  {name:<13}");
             for (_, value) in &columns {
@@ -421,6 +451,42 @@ mod tests {
             assert_eq!(grouped(value), text);
         }
         assert_eq!([rate(0.0), rate(2.34), rate(1_234.5)], ["0", "2.3", "1,234"]);
+    }
+
+    #[test]
+    fn a_wake_up_is_no_bottleneck_and_a_queue_is_one() {
+        let facts = |queue_ns, service_ns, cpu_ns| LoadFacts {
+            generator: journal::GeneratorFacts {
+                by_thread: vec![journal::ThreadFacts { cpu_ns: Some(cpu_ns), ..journal::ThreadFacts::default() }],
+                receive: Some(journal::ReceiveFacts {
+                    connections: 1,
+                    queue: Histogram::of([queue_ns; 100]),
+                    service: Histogram::of([service_ns; 100]),
+                }),
+                ..journal::GeneratorFacts::default()
+            },
+            ..LoadFacts::default()
+        };
+        let window_ns = 1_000_000;
+        for (what, queue_ns, service_ns, cpu_ns, bottleneck, wake_up) in [
+            ("an idle open loop", 15_000, 42_000, 70_000, None, true),
+            ("one connection in a closed loop", 56_000, 120_000, 300_000, None, true),
+            ("a target that is the limit", 60_000, 700_000, 840_000, None, false),
+            ("a saturated closed loop", 485_000, 654_000, 960_000, Some("busy 96 %"), false),
+            ("a queue without much CPU", 485_000, 654_000, 500_000, Some("µs until it read them, 74 %"), false),
+            ("a busy thread with a short queue", 50_000, 100_000, 900_000, Some("busy 90 %"), false),
+        ] {
+            let facts = facts(queue_ns, service_ns, cpu_ns);
+            let busy = facts.generator.busiest(window_ns);
+            match (super::bottleneck(&facts, busy), bottleneck) {
+                (None, None) => {}
+                (Some(said), Some(words)) => assert!(said.contains(words), "{what}: {said}"),
+                (said, expected) => panic!("{what}: {said:?}, expected {expected:?}"),
+            }
+            let limits = super::limits(&facts, &StreamFacts::default(), busy, 0);
+            let says = limits.iter().any(|limit| limit.contains("the generator's own wake-up"));
+            assert_eq!(says, wake_up, "{what}: {limits:?}");
+        }
     }
 
     #[test]

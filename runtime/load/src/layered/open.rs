@@ -146,7 +146,7 @@ impl Trouble {
             Self::Tls(fault, words) => (words.clone(), fault.next()),
             Self::NoHttp2(beginning) => (
                 format!("it does not speak HTTP/2; it began with `{beginning}`"),
-                "leave `protocol=http2` out, or switch it on at the target",
+                "leave `protocol=http2` (--http2) out, or switch it on at the target",
             ),
             Self::Streams(allowed) => (
                 format!(
@@ -157,7 +157,12 @@ impl Trouble {
             ),
             Self::TimedOut(within) => (
                 format!("it was not ready within {:.0} s", within.as_secs_f64()),
-                "check that the target accepts this many connections, or ask for fewer",
+                match way.secure {
+                    Some(_) => {
+                        "check that the target speaks TLS on this port, and that it accepts this many connections"
+                    }
+                    None => "check that the target accepts this many connections, or ask for fewer",
+                },
             ),
         };
         let target = match (self, way.transport.proxy) {

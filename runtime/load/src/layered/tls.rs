@@ -60,15 +60,21 @@ impl Fault {
     pub fn next(self) -> &'static str {
         match self {
             Self::Expired | Self::NotYetValid => "renew the certificate (and check this machine's clock)",
-            Self::UnknownIssuer => "name the certificate of who signed it (`tls ca=`)",
-            Self::WrongName => "give the name that it has (`tls name=`)",
-            Self::NotTls => "leave TLS out, or give the port that speaks it",
-            Self::NoProtocol => "choose another `protocol`, or switch it on at the target",
+            Self::UnknownIssuer => "name the certificate of who signed it (`tls ca=`; `exp load --cacert FILE`)",
+            Self::WrongName => "give the name that it has (`tls name=`; for `exp load` in the URL, with --connect-to)",
+            Self::NotTls => "leave TLS out (http:// in place of https://), or give the port that speaks it",
+            Self::NoProtocol => "choose another `protocol` (no --http2), or switch it on at the target",
             Self::Certificate | Self::Refused(_) | Self::Closed | Self::Other => {
                 "`openssl s_client -connect` to the target shows its side"
             }
         }
     }
+}
+
+/// A certificate's name as people write it: rustls gives `DnsName("bench.test")`.
+fn plain(name: &str) -> &str {
+    let inside = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
+    inside.trim_matches('"')
 }
 
 /// What an error of a handshake means, and in words with its values.
@@ -92,7 +98,11 @@ pub fn explain(error: &io::Error) -> (Fault, String) {
                     Fault::WrongName,
                     format!(
                         "the target's certificate is for {}, and not for {expected}",
-                        if presented.is_empty() { "nobody by name".to_owned() } else { presented.join(", ") }
+                        if presented.is_empty() {
+                            "nobody by name".to_owned()
+                        } else {
+                            presented.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", ")
+                        }
                     ),
                 );
             }

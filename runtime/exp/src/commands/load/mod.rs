@@ -4,7 +4,6 @@ mod hdr;
 mod live;
 mod options;
 
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, SystemTime};
@@ -15,7 +14,7 @@ use journal::{LoadFacts, RunId};
 use load::alone::{self, START_NOTICE_NS, Summary};
 use load::wire::{Interval, Job};
 use load::{CUT_NOTICE_NS, Course, LoadError, NO_CUT, Signals, sys};
-use plan::GeneratorOn;
+use plan::{CpuSet, GeneratorOn};
 
 use self::hdr::FileLog;
 use self::live::Gathered;
@@ -40,10 +39,7 @@ pub fn run(arguments: &Load, colours: Colours) -> Exit {
     };
     let job = match alone::job(&asked.options) {
         Ok(job) => job,
-        Err(error) => {
-            terminal::error(&error.to_string(), "", "", colours);
-            return if error.is_unreachable() { Exit::Unreachable } else { Exit::Usage };
-        }
+        Err(error) => return failed(&error, colours),
     };
     let interrupts = Interrupts::watch();
     match send(arguments, &asked, &job, &interrupts) {
@@ -52,10 +48,7 @@ pub fn run(arguments: &Load, colours: Colours) -> Exit {
             terminal::note("interrupted before there was anything to sum up");
             Exit::Interrupted
         }
-        Err(Ended::Load(error)) => {
-            terminal::error(&error.to_string(), "", "", colours);
-            if error.is_unreachable() { Exit::Unreachable } else { Exit::Failed }
-        }
+        Err(Ended::Load(error)) => failed(&error, colours),
         Err(Ended::Step(error)) => {
             terminal::failure(&error.failure, colours);
             Exit::from(error.class)
@@ -64,6 +57,19 @@ pub fn run(arguments: &Load, colours: Colours) -> Exit {
             terminal::error(&what, "", "give --hdr a file that can be written", colours);
             Exit::Environment
         }
+    }
+}
+
+/// Says what kept the generator from its work, and how the command ends.
+fn failed(error: &LoadError, colours: Colours) -> Exit {
+    let told = error.told();
+    terminal::error(&told.what, &told.why, &told.next, colours);
+    if error.is_unreachable() {
+        Exit::Unreachable
+    } else if error.is_of_the_job() {
+        Exit::Usage
+    } else {
+        Exit::Failed
     }
 }
 
@@ -251,11 +257,8 @@ fn reach(asked: &Asked, job: &Job) -> Result<(), Ended> {
     if asked.places.iter().any(|place| is_elsewhere(&place.on)) {
         return Ok(());
     }
-    let to = job.transport.proxy.unwrap_or(job.target);
-    match TcpStream::connect_timeout(&to, Duration::from_secs(5)) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Ended::Load(LoadError::unreachable(to, &error))),
-    }
+    let one = Job { connections: 1, threads: 1, cpus: CpuSet::default(), ..job.clone() };
+    load::prepare(&one).map(drop).map_err(Ended::from)
 }
 
 /// Prints the summary, and says how the command ends.
@@ -287,8 +290,8 @@ fn told(arguments: &Load, asked: &Asked, summary: &Summary, colours: Colours) ->
     if summary.bottleneck.is_some() && !arguments.allow_bottleneck {
         terminal::error(
             "the generator was the bottleneck: these figures are not the target's",
-            "",
-            "give it more CPUs (--threads, --cpus, --generators), ask for a --rate below, or accept it with --allow-bottleneck",
+            summary.bottleneck.as_deref().and_then(|why| Some(why.split_once(": ")?.1)).unwrap_or_default(),
+            "give it more CPUs (--threads, --cpus, --generators), ask for a lower --rate, or accept it with --allow-bottleneck",
             colours,
         );
         return Exit::Bottleneck;

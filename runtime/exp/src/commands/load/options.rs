@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use load::alone::Options;
 use load::wire::{Arrivals, Transport};
-use plan::{Body, BodyFile, Certificates, ContentHash, CpuSet, GeneratorOn, GeneratorPlace, Protocol, Text, Tls};
+use plan::{Body, BodyFile, Certificates, ContentHash, CpuSet, GeneratorOn, GeneratorPlace, Leg, Protocol, Text, Tls};
 
 use crate::args::{ArrivalsChoice, Load};
 
@@ -81,9 +81,11 @@ pub fn read(arguments: &Load) -> Result<Asked, String> {
             expect: arguments.expect.clone(),
             expect_body: arguments.expect_body.clone(),
             without_keep_alive: arguments.disable_keepalive,
+            compressed: arguments.compressed,
             transport: transport(arguments)?,
             connections: arguments.connections,
             rate: arguments.rate,
+            course: arguments.steps.iter().map(|text| leg(text)).collect::<Result<_, _>>()?,
             arrivals: match arguments.arrivals {
                 ArrivalsChoice::Constant => Arrivals::Constant,
                 ArrivalsChoice::Poisson => Arrivals::Poisson,
@@ -188,6 +190,20 @@ fn address(text: &str, option: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("`{text}` is no address with a port; write {option} 127.0.0.1:8080"))
 }
 
+/// A leg of a rate: `RATE:FOR` or `FROM:TO:OVER`, rates per second with or without `/s`.
+fn leg(text: &str) -> Result<Leg, String> {
+    let rate = |part: &str| {
+        let rate = part.strip_suffix("/s").unwrap_or(part).parse::<f64>().ok();
+        rate.filter(|rate| rate.is_finite() && *rate >= 0.0).ok_or_else(|| format!("`{part}` in `{text}` is no rate"))
+    };
+    let (from, to, over) = match *text.split(':').collect::<Vec<_>>() {
+        [steady, over] => (rate(steady)?, rate(steady)?, over),
+        [from, to, over] => (rate(from)?, rate(to)?, over),
+        _ => return Err(format!("`{text}` is no leg; write --step 500:30s, or --ramp 0:1000:30s")),
+    };
+    Ok(Leg { from, to, for_ns: duration(over)? })
+}
+
 /// A share, 0–1, written as a percentage.
 fn share(text: &str) -> Result<f64, String> {
     text.trim_end_matches('%')
@@ -230,6 +246,21 @@ mod tests {
             ("container,cpus=a", "`a` is no CPU set"),
         ] {
             assert!(on(text).starts_with(expected) || on(text).contains(expected), "{text}: {}", on(text));
+        }
+    }
+
+    #[test]
+    fn legs_are_steps_or_ramps() {
+        assert_eq!(leg("500:30s"), Ok(Leg { from: 500.0, to: 500.0, for_ns: 30_000_000_000 }));
+        assert_eq!(leg("0:1.5/s:250ms"), Ok(Leg { from: 0.0, to: 1.5, for_ns: 250_000_000 }));
+        for (text, words) in [
+            ("500", "write --step 500:30s"),
+            ("1:2:3:4", "no leg"),
+            ("-1:5s", "`-1` in `-1:5s` is no rate"),
+            ("NaN:5s", "no rate"),
+            ("5:5", "`5` is no duration"),
+        ] {
+            assert!(leg(text).is_err_and(|why| why.contains(words)), "{text}");
         }
     }
 
