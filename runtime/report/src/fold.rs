@@ -17,6 +17,7 @@ use crate::model::{
 };
 use crate::number::span;
 use crate::render::plan::{cell_name, gate, procedure, step_name};
+use crate::render::words;
 
 /// Steps that are named where several were not tried for the same reason; the rest is counted.
 const NAMED_STEPS: usize = 5;
@@ -163,6 +164,7 @@ fn study(plan: &Plan) -> Study {
             ("database".to_owned(), machine.database.to_string()),
             ("load".to_owned(), machine.load.to_string()),
         ]),
+        generators: words::generators(&machine.generators),
         profile: plan.profile.clone(),
         candidates: plan
             .candidates

@@ -8,6 +8,8 @@ use journal::{
 };
 use plan::{ContentHash, Metric, StepId};
 
+use crate::model::Sent;
+
 /// What happened so far. A journal that stops anywhere leaves a history that can be shown.
 #[derive(Debug, Clone, Default)]
 pub struct History {
@@ -126,6 +128,8 @@ pub struct Window {
     pub failures: BTreeMap<String, u64>,
     /// The first few wrong answers.
     pub evidence: Vec<String>,
+    /// Who sent the load, and distributions beside the figures.
+    pub sent: Sent,
     /// Problems met while facts were gathered, as `what: why`.
     pub findings: Vec<String>,
     /// What has a course over the window: seconds after its start, value.
@@ -145,6 +149,7 @@ impl Window {
         if let Some(throughput) = facts.load.as_ref().and_then(throughput) {
             window.course.insert(Metric::Throughput, throughput);
         }
+        window.sent = facts.load.as_ref().map(Sent::of).unwrap_or_default();
         if let Some(pgbench) = &facts.pgbench {
             window.ok = pgbench.transactions;
         }

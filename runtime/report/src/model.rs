@@ -3,6 +3,7 @@
 //! Values are exact and in the unit that stands beside them; nothing here is rounded or laid out.
 
 mod over_time;
+mod sent;
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use plan::Metric;
 use serde::{Deserialize, Serialize};
 
 pub use over_time::{Line, LineChart, Trace};
+pub use sent::{Sent, Spread};
 
 /// Version of `report.json`: a reader refuses another major version and ignores unknown fields.
 pub const REPORT_VERSION: &str = "1.0";
@@ -79,6 +81,9 @@ pub struct Study {
     pub machine_chosen: String,
     /// CPUs of each role, as the kernel writes lists.
     pub cpus: BTreeMap<String, String>,
+    /// Where each of several generators runs, in words; empty where there is one process on the load role's CPUs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<String>,
     /// The profile, if one was applied.
     pub profile: Option<String>,
     /// Names and labels of the candidates, in the study's order.
@@ -467,6 +472,9 @@ pub struct Repetition {
     pub failures: BTreeMap<String, u64>,
     /// The first few wrong answers.
     pub evidence: Vec<String>,
+    /// Who sent its load, and distributions beside the figures.
+    #[serde(default, skip_serializing_if = "Sent::is_empty")]
+    pub sent: Sent,
     /// Problems met while its facts were gathered.
     pub findings: Vec<String>,
     /// Window, ns.

@@ -53,6 +53,7 @@ pub(super) fn repetitions(history: &History, judgement: &Judgement) -> Vec<Repet
                 ok: window.ok,
                 failures: window.failures,
                 evidence: window.evidence,
+                sent: window.sent,
                 course: window.course.into_iter().map(|(metric, points)| (metric.name().to_owned(), points)).collect(),
                 findings: window.findings,
                 window_ns: window.length_ns,

@@ -143,6 +143,15 @@ fn roles(plan: &Plan) -> String {
     if !shared.is_empty() {
         let _ = write!(text, " (shared: {})", plan::CpuSet::new(shared));
     }
+    match words::generators(&machine.generators).as_slice() {
+        [] => {}
+        [one] => {
+            let _ = write!(text, "; the generator: {one}");
+        }
+        several => {
+            let _ = write!(text, "; {} generators send each load together: {}", several.len(), several.join("; "));
+        }
+    }
     text
 }
 
@@ -323,9 +332,10 @@ pub fn gate(gate: &Gate) -> String {
             format!("{name}: a no-op server carries {} of the rate measured (driven by {of})", percent(*at))
         }
         Gate::GeneratorBottleneck { busy, receive_queue } => format!(
-            "{name}: its threads at most {} busy, answers wait for it at most {} of the service time (medians)",
+            "{name}: its threads at most {} busy, answers wait for it at most {} of the service time, or {} µs (medians)",
             percent(*busy),
-            percent(*receive_queue)
+            percent(*receive_queue),
+            Gate::WAKE_UP_NS / 1_000
         ),
         Gate::ServiceDemand { rise } => {
             format!("{name}: CPU per request at most {} above the cell's lowest", percent(*rise))

@@ -209,3 +209,12 @@ pub fn gate_value(value: &judge::GateValue) -> String {
 pub fn pairs(pairs: &[(String, String)]) -> String {
     pairs.iter().map(|(factor, of)| level(factor, of)).collect::<Vec<_>>().join(", ")
 }
+/// Where each of a machine's generators runs: `process on CPUs 1`.
+pub fn generators(places: &[plan::GeneratorPlace]) -> Vec<String> {
+    let words = |place: &plan::GeneratorPlace| match (&place.on, place.cpus.is_empty()) {
+        (on, true) => format!("{on}, not pinned"),
+        (on, false) if place.cpus.len() == 1 => format!("{on} on CPU {}", place.cpus),
+        (on, false) => format!("{on} on CPUs {}", place.cpus),
+    };
+    places.iter().map(words).collect()
+}

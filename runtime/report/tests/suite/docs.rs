@@ -148,6 +148,8 @@ fn in_json(kind: &str) -> String {
         "f64" => "number".to_owned(),
         "String" => "text".to_owned(),
         "(u32, u64)" | "(u64, u64)" => "pair of integers".to_owned(),
+        "(f64, f64)" => "pair of numbers".to_owned(),
+        "bool" => "true or false".to_owned(),
         other => format!("[{other}](#{})", other.to_lowercase()),
     }
 }

@@ -8,7 +8,7 @@ use plan::Metric;
 use super::text::{block, code, escape, list, sentence, table};
 use super::{Form, anchor};
 use crate::model::{Repetition, Report};
-use crate::number::{bytes, count, counted, duration, percent, value, with_unit};
+use crate::number::{self, bytes, count, counted, duration, percent, value, with_unit};
 use crate::render::words;
 
 /// Repetitions of a phase that are listed here; `tables/repetitions.csv` has all.
@@ -241,6 +241,36 @@ pub(super) fn gates(out: &mut String, report: &Report) {
     let _ = writeln!(out, "{}", list(lines));
 }
 
+/// Who sent the loads, where the machine names generators: as declared, and as each said of itself in the last load.
+fn generators(out: &mut String, report: &Report) {
+    let declared = &report.study.generators;
+    if declared.is_empty() {
+        return;
+    }
+    let sent: Vec<_> = report.repetitions.iter().map(|repetition| &repetition.sent.generators).collect();
+    let last = sent.iter().rev().find(|parts| !parts.is_empty());
+    let lines = declared.iter().enumerate().map(|(index, place)| {
+        let Some(part) = last.and_then(|parts| parts.get(index)) else { return escape(place) };
+        let uncertain = sent.iter().filter_map(|parts| Some(parts.get(index)?.clock_uncertainty_ns)).max().unwrap_or(0);
+        let clock = match uncertain {
+            0 => "the controller's own clock".to_owned(),
+            ns => format!(
+                "a clock {} ms from the controller's, known to {} ms or better",
+                number::significant(part.clock_offset_ns as f64 / 1e6),
+                number::significant(ns as f64 / 1e6)
+            ),
+        };
+        escape(&format!(
+            "{place}: on {}, {}, {}, {clock}",
+            part.host,
+            counted(part.threads.into(), "thread", "threads"),
+            counted(part.connections.into(), "connection", "connections")
+        ))
+    });
+    let together = if declared.len() > 1 { "These generators sent each load together" } else { "The generator" };
+    let _ = writeln!(out, "{together}:\n\n{}", list(lines));
+}
+
 pub(super) fn environment(out: &mut String, report: &Report) {
     let _ = writeln!(out, "## Environment\n");
     let cpus: Vec<String> = report.study.cpus.iter().map(|(role, cpus)| format!("{role} on CPU {cpus}")).collect();
@@ -250,6 +280,7 @@ pub(super) fn environment(out: &mut String, report: &Report) {
         format!(" (chosen: {})", escape(&report.study.machine_chosen))
     };
     let _ = writeln!(out, "Machine {}{chosen}: {}.\n", escape(&report.study.machine), escape(&cpus.join(", ")));
+    generators(out, report);
     if report.environment.is_empty() {
         let _ = writeln!(out, "The journal ends before it says where the run ran.\n");
     }
