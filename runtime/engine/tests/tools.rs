@@ -84,6 +84,7 @@ fn job(target: SocketAddr, rate: Option<f64>) -> Job {
         requests: None,
         kernel_time: false,
         transport: Transport::default(),
+        engine: load::Engine::default(),
     }
 }
 

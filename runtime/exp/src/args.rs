@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use self::load::{ArrivalsChoice, Load};
+pub use self::load::{ArrivalsChoice, EngineChoice, Load};
 
 /// Runs performance studies that are written down as KDL files. A number that it publishes is right, or it says why it
 /// can't publish one.

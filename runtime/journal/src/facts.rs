@@ -127,7 +127,7 @@ impl LoadFacts {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct TransportFacts {
-    /// The engine that sent them: `epoll`, or `hyper` for TLS, HTTP/2 and proxies.
+    /// The engine that sent them: `epoll`, `io_uring` where it was asked for, or `hyper` for TLS, HTTP/2 and proxies.
     pub engine: String,
     /// `HTTP/1.1` or `HTTP/2`.
     pub protocol: String,

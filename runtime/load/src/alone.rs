@@ -13,7 +13,7 @@ pub use self::summary::{Spread, Summary, grouped};
 use crate::error::LoadError;
 use crate::prepare::prepare;
 use crate::sys;
-use crate::wire::{Arrivals, Job, Transport};
+use crate::wire::{Arrivals, Engine, Job, Transport};
 
 /// What to send where, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +42,8 @@ pub struct Options {
     pub compressed: bool,
     /// How requests travel. TLS is set from the URL.
     pub transport: Transport,
+    /// What sends plain HTTP/1.1.
+    pub engine: Engine,
     /// Connections.
     pub connections: u32,
     /// Requests per second on a fixed schedule; `None`: closed loop, or as the course says.
@@ -86,6 +88,7 @@ impl Default for Options {
             without_keep_alive: false,
             compressed: false,
             transport: Transport::default(),
+            engine: Engine::default(),
             connections: 64,
             rate: None,
             course: Vec::new(),
@@ -179,6 +182,7 @@ pub fn job(options: &Options) -> Result<Job, LoadError> {
         part: None,
         requests,
         transport,
+        engine: options.engine,
     })
 }
 

@@ -50,4 +50,4 @@ pub use listing::{Listed, list};
 pub use merge::{add_stream, merge};
 pub use prepare::{Course, Prepared, prepare, run};
 pub use single::{Response, SingleError, check, single_shot};
-pub use wire::{Arrivals, Job, Transport};
+pub use wire::{Arrivals, Engine, Job, Transport};

@@ -15,23 +15,26 @@ use crate::own::{self, Receiving};
 use crate::program::Program;
 use crate::sys;
 use crate::tally::{Tally, Window};
-use crate::wire::Job;
+use crate::wire::{Engine, Job};
 use crate::worker::{Account, Worker};
 
 /// A job whose connections are open.
 pub struct Prepared {
     program: Arc<Program>,
-    engine: Engine,
+    senders: Senders,
     cpus: CpuSet,
 }
 
 /// What sends it, with its open connections.
-enum Engine {
-    /// Plain HTTP/1.1, on epoll.
+enum Senders {
+    /// Plain HTTP/1.1, on epoll or io_uring.
     Plain(Vec<Connection>),
     /// TLS, HTTP/2 and proxies, on hyper.
     Layered(Crew),
 }
+
+/// The name of that engine in facts.
+pub const IO_URING: &str = "io_uring";
 
 /// File descriptors that the process needs besides its connections.
 const OTHER_FILES: u64 = 64;
@@ -46,6 +49,20 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// When the job contradicts itself, or a connection can't be opened.
 pub fn prepare(job: &Job) -> Result<Prepared, LoadError> {
     let program = Arc::new(Program::new(job)?);
+    if job.engine == Engine::Uring {
+        sys::uring::probe().map_err(|error| {
+            let why = match error.raw_os_error() {
+                Some(libc::EPERM | libc::EACCES) => {
+                    " (a seccomp profile such as Docker's, or kernel.io_uring_disabled, forbids it)"
+                }
+                Some(libc::ENOSYS) => " (the kernel was built without it)",
+                Some(libc::EINVAL) => " (it takes Linux 6.1 or later)",
+                _ => "",
+            };
+            let next = "leave the engine at epoll, or run it where io_uring is allowed";
+            LoadError::system(format!("use io_uring{why}"), next)(error)
+        })?;
+    }
     let raise = "raise the limit (`ulimit -n`)";
     let limit = sys::raise_open_files().map_err(LoadError::system("read its limit of open files", raise))?;
     let count = program.own_connections();
@@ -57,7 +74,7 @@ pub fn prepare(job: &Job) -> Result<Prepared, LoadError> {
     }
     if !job.transport.is_plain() {
         let crew = Crew::new(job, &program)?;
-        return Ok(Prepared { program, engine: Engine::Layered(crew), cpus: job.cpus.clone() });
+        return Ok(Prepared { program, senders: Senders::Layered(crew), cpus: job.cpus.clone() });
     }
     // Where each request has its own, one connection shows that somebody listens; it is not used.
     let wanted = if job.keep_alive { count } else { 1 };
@@ -68,7 +85,7 @@ pub fn prepare(job: &Job) -> Result<Prepared, LoadError> {
     } else {
         (0..count).map(|_| Connection::place()).collect()
     };
-    Ok(Prepared { program, engine: Engine::Plain(connections), cpus: job.cpus.clone() })
+    Ok(Prepared { program, senders: Senders::Plain(connections), cpus: job.cpus.clone() })
 }
 
 /// How a prepared job is run.
@@ -118,7 +135,7 @@ impl Prepared {
                 "give an instant of this machine's CLOCK_MONOTONIC within the next hour",
             ));
         }
-        let Self { program, engine, cpus } = self;
+        let Self { program, senders, cpus } = self;
         let program = program.as_ref();
         let (window_start, window_end) = (at_ns + program.warm_up, at_ns + program.warm_up + program.window);
         let shelves: Arc<Vec<Shelf>> = Arc::new(match intervals {
@@ -130,15 +147,15 @@ impl Prepared {
         let mut transport = None;
         let sent_again = AtomicU64::new(0);
         let mut workers = Vec::new();
-        match engine {
-            Engine::Plain(mut connections) => {
+        match senders {
+            Senders::Plain(mut connections) => {
                 for (thread, cpu) in program.own.clone().zip(&pinned) {
                     let rest = connections.split_off(program.connections_of(thread) as usize);
                     let own = std::mem::replace(&mut connections, rest);
                     workers.push((thread, *cpu, Hand::Plain(Box::new(Worker::new(program, thread, own)?))));
                 }
             }
-            Engine::Layered(crew) => {
+            Senders::Layered(crew) => {
                 transport = Some(crew.facts());
                 let hands = crew.into_hands().into_iter().map(Hand::Layered);
                 let threads = program.own.clone().zip(&pinned);
@@ -220,7 +237,11 @@ impl Prepared {
         facts.transport = Some(TransportFacts {
             sent_again: sent_again.load(Ordering::Relaxed),
             ..transport.unwrap_or_else(|| TransportFacts {
-                engine: "epoll".into(),
+                engine: match program.engine {
+                    Engine::Epoll => "epoll",
+                    Engine::Uring => IO_URING,
+                }
+                .into(),
                 protocol: "HTTP/1.1".into(),
                 in_flight: 1,
                 ..TransportFacts::default()

@@ -11,7 +11,7 @@ use crate::own::SAMPLE;
 use crate::parameter::Parameters;
 use crate::request::{Names, Template};
 use crate::schedule::{Pace, Schedule, Slots, Turns};
-use crate::wire::{Job, Part};
+use crate::wire::{Engine, Job, Part};
 
 /// A job made ready.
 pub struct Program {
@@ -45,6 +45,8 @@ pub struct Program {
     pub requests: Option<u64>,
     /// Of so many connections of a thread one has the arrival of its answers noted by the kernel.
     pub timed_every: u32,
+    /// What sends plain HTTP/1.1.
+    pub engine: Engine,
 }
 
 /// A stream made ready.
@@ -89,6 +91,9 @@ impl Program {
                 "a connection for each request was asked for together with TLS, HTTP/2 or a proxy",
                 "keep connections alive, or send plain HTTP/1.1 straight to the target",
             ));
+        }
+        if job.engine == Engine::Uring {
+            suits_uring(job)?;
         }
         let streams = &job.workload.streams;
         if streams.is_empty() || streams.len() > usize::from(u16::MAX) {
@@ -158,6 +163,7 @@ impl Program {
             keep_alive: job.keep_alive,
             requests: job.requests,
             timed_every: if job.kernel_time { 1 } else { SAMPLE },
+            engine: job.engine,
         })
     }
 
@@ -191,6 +197,23 @@ impl Program {
     pub fn connections_of(&self, thread: u32) -> u32 {
         self.connections / self.threads + u32::from(thread < self.connections % self.threads)
     }
+}
+
+/// Refuses what io_uring would not send, or would send at other instants than the books say.
+fn suits_uring(job: &Job) -> Result<(), LoadError> {
+    let refuse = |with: &str, why: &str| {
+        Err(LoadError::job(format!("io_uring was asked for together with {with}; {why}"), "leave the engine at epoll"))
+    };
+    if !job.transport.is_plain() {
+        return refuse("TLS, HTTP/2 or a proxy", "it carries plain HTTP/1.1 straight to the target only");
+    }
+    if !job.keep_alive {
+        return refuse("a connection for each request", "it saves nothing where each request opens a socket");
+    }
+    if job.rate.is_some() {
+        return refuse("a rate", "it sends in batches, and an open loop's requests have instants of their own");
+    }
+    Ok(())
 }
 
 /// The schedule of a job's open loop; `None` for a closed one.

@@ -2,6 +2,8 @@
 //!
 //! Each function is one system call with its error turned into [`io::Error`]; nothing here decides anything.
 
+pub mod uring;
+
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -168,6 +170,12 @@ pub struct Event(libc::epoll_event);
 impl Event {
     /// No event; what an event buffer is filled with at first.
     pub const NONE: Self = Self(libc::epoll_event { events: 0, u64: 0 });
+
+    /// The event of a poll(2) mask, whose bits are those of epoll.
+    #[inline]
+    pub fn of_poll(mask: u32, token: u64) -> Self {
+        Self(libc::epoll_event { events: mask, u64: token })
+    }
 
     /// The number that the file was registered with.
     #[inline]

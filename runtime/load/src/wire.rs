@@ -74,6 +74,27 @@ pub struct Job {
     /// How the requests travel.
     #[serde(default, skip_serializing_if = "Transport::is_plain")]
     pub transport: Transport,
+    /// What sends plain HTTP/1.1.
+    #[serde(default, skip_serializing_if = "Engine::is_default")]
+    pub engine: Engine,
+}
+
+/// What sends plain HTTP/1.1 straight to the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// Each send is a system call of its own, made at its stamp.
+    #[default]
+    Epoll,
+    /// Sends are handed to io_uring in batches: fewer system calls, and a request leaves up to a batch later than its stamp. A closed
+    /// loop over kept connections only.
+    Uring,
+}
+
+impl Engine {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The part of a job that one of several generators sends: some of its threads. Connections, slots and the values of
@@ -264,6 +285,7 @@ mod tests {
             part: Some(Part { first: 1, of: 2 }),
             requests: None,
             transport: Transport::default(),
+            engine: Engine::default(),
         };
         for order in [
             Order::Hello { protocol: PROTOCOL },

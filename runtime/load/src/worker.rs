@@ -8,6 +8,7 @@ mod fresh;
 mod opening;
 mod receiving;
 mod sending;
+mod watching;
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -23,8 +24,9 @@ use crate::own::{Receiving, Silences};
 use crate::parameter::Values;
 use crate::program::Program;
 use crate::schedule::{Slot, Slots, Turns};
-use crate::sys::{self, Epoll, Event, Interest, Timer, Usage};
+use crate::sys::{self, Event, Timer, Usage};
 use crate::tally::{Outcome, STALL_NS, Stalls, Tally, Window};
+use watching::{Standing, Watch};
 
 /// How long before a slot the thread stops sleeping.
 pub const SPIN_NS: u64 = 60_000;
@@ -74,7 +76,9 @@ pub struct Worker<'a> {
     program: &'a Program,
     window: Window,
     connections: Vec<Connection>,
-    epoll: Epoll,
+    watch: Watch,
+    /// Connections that await their next request at the end of a batch (io_uring).
+    resting: Vec<u32>,
     timer: Timer,
     /// What the timer is set to.
     timer_at: u64,
@@ -143,9 +147,9 @@ impl<'a> Worker<'a> {
     /// When the system refuses an epoll or a timer.
     pub fn new(program: &'a Program, thread: u32, mut connections: Vec<Connection>) -> Result<Self, LoadError> {
         let next = "close other programs or raise the limit of open files (`ulimit -n`)";
-        let epoll = Epoll::new().map_err(LoadError::system("watch its connections", next))?;
         let timer = Timer::new().map_err(LoadError::system("set a timer", next))?;
-        epoll.add(timer.as_fd(), TIMER, Interest::Read).map_err(LoadError::system("watch its timer", next))?;
+        let mut watch = Watch::new(program.engine, connections.len() as u32, &timer)
+            .map_err(LoadError::system("watch its connections", next))?;
         for (index, connection) in (0u32..).zip(&mut connections) {
             // A place without a connection gives it to each of its requests' own.
             connection.timed = !program.keep_alive && index.is_multiple_of(program.timed_every);
@@ -155,8 +159,8 @@ impl<'a> Worker<'a> {
                     sys::time_arrivals(stream.as_fd()).map_err(LoadError::system("time its answers", next))?;
                     connection.timed = true;
                 }
-                epoll
-                    .add(stream.as_fd(), connection.token(index), Interest::ReadWrite)
+                watch
+                    .add(stream.as_fd(), connection.token(index), Standing::Open)
                     .map_err(LoadError::system("watch a connection", next))?;
             }
         }
@@ -171,8 +175,9 @@ impl<'a> Worker<'a> {
                 slice: Window::slice(program.window),
             },
             free: VecDeque::with_capacity(connections.len()),
+            resting: Vec::with_capacity(connections.len()),
             connections,
-            epoll,
+            watch,
             timer,
             timer_at: NEVER,
             tallies: program.lanes.iter().map(|_| Tally::new(program.window)).collect(),
@@ -216,6 +221,7 @@ impl<'a> Worker<'a> {
     /// When it is stopped, the system fails it, or its books don't balance.
     pub fn run(mut self, at: u64, signals: Signals<'_>, shelf: Option<(u64, &Shelf)>) -> Result<Account, LoadError> {
         sys::set_least_timer_slack();
+        self.begin_watching()?;
         self.start = at;
         self.window.start = at + self.program.warm_up;
         self.window.end = self.window.start + self.program.window;
@@ -244,6 +250,7 @@ impl<'a> Worker<'a> {
         for index in 0..self.connections.len() as u32 {
             self.idle(index, self.last);
         }
+        self.end_batch();
 
         let mut events = [Event::NONE; BATCH];
         let (mut usage_start, mut usage_end) = (None, None);
@@ -294,8 +301,8 @@ impl<'a> Worker<'a> {
             let idle = self.issued == issued;
             let slept = self.stamp();
             let waited = self
-                .epoll
-                .wait_or_signal(&mut events, timeout_ms)
+                .watch
+                .wait(&mut events, timeout_ms)
                 .map_err(LoadError::system("wait for its connections", "run it again"))?;
             let woke = sys::now_ns();
             let count = waited.unwrap_or(0);
@@ -310,8 +317,12 @@ impl<'a> Worker<'a> {
                 self.polling_ns += woke - now;
             }
             self.last = woke;
-            for event in &events[..count] {
-                self.handle(*event);
+            if self.watch.is_ring() {
+                self.complete(count);
+            } else {
+                for event in &events[..count] {
+                    self.handle(*event);
+                }
             }
         }
         if self.left == 0 {

@@ -5,11 +5,11 @@ mod common;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use common::{MS, balanced, job, only, plain};
+use common::{MS, balanced, job, only, plain, ways};
 use journal::facts::{LoadFacts, StreamFacts};
 use load::peer::{Peer, Reply};
 use load::wire::{Interval, Part};
-use load::{CUT_NOTICE_NS, Course, Job, LoadError, NO_CUT, Signals, sys};
+use load::{CUT_NOTICE_NS, Course, Engine, Job, LoadError, NO_CUT, Signals, sys};
 
 fn peer() -> Peer {
     Peer::start(0, |asked| Reply::json(if asked.number % 10 == 0 { 503 } else { 200 }, "{}")).expect("a peer")
@@ -66,9 +66,9 @@ fn add_up(facts: &LoadFacts, intervals: &[Interval]) {
 #[test]
 fn intervals_add_up_to_the_account_in_both_loops() {
     let peer = peer();
-    for rate in [None, Some(2_000.0)] {
+    for (rate, engine) in ways(2_000.0) {
         for threads in [1, 2] {
-            let job = Job { rate, threads, window_ns: 500 * MS, ..job(peer.address(), plain()) };
+            let job = Job { rate, engine, threads, window_ns: 500 * MS, ..job(peer.address(), plain()) };
             let (facts, intervals) = watched(&job, 100 * MS, None);
             let facts = facts.expect("facts");
             balanced(&job, &facts);
@@ -84,8 +84,8 @@ fn intervals_add_up_to_the_account_in_both_loops() {
 #[test]
 fn a_window_that_is_cut_short_has_an_account_of_its_part() {
     let peer = peer();
-    for rate in [None, Some(1_000.0)] {
-        let job = Job { rate, threads: 2, window_ns: 60_000 * MS, ..job(peer.address(), plain()) };
+    for (rate, engine) in ways(1_000.0) {
+        let job = Job { rate, engine, threads: 2, window_ns: 60_000 * MS, ..job(peer.address(), plain()) };
         let (facts, intervals) = watched(&job, 100 * MS, Some(300 * MS));
         let facts = facts.expect("facts");
         let census = only(&facts).census;
@@ -107,8 +107,12 @@ fn a_window_that_is_cut_short_has_an_account_of_its_part() {
 #[test]
 fn a_number_of_requests_is_sent_exactly() {
     let peer = peer();
-    for (requests, threads) in [(1, 2), (7, 3), (1_000, 1), (1_001, 2)] {
+    let cases = [(1, 2), (7, 3), (1_000, 1), (1_001, 2)].into_iter();
+    for ((requests, threads), engine) in
+        cases.flat_map(|case| [Engine::Epoll, Engine::Uring].map(|engine| (case, engine)))
+    {
         let job = Job {
+            engine,
             requests: Some(requests),
             threads,
             warm_up_ns: 0,

@@ -7,7 +7,9 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{MS, job, json_equals, only, plain, request, run, run_seeing, status, stream, text, within_attempts};
+use common::{
+    MS, job, json_equals, only, plain, request, run, run_seeing, status, stream, text, ways, within_attempts,
+};
 use load::peer::{Asked, Peer, Reply, Then};
 use load::{LoadError, SingleError, check, single_shot};
 use plan::{BodyCheck, Expect, HeaderCheck, JsonTest, JsonType, Stream};
@@ -22,15 +24,15 @@ fn get(expect: Expect) -> Vec<Stream> {
     vec![stream("get", 1.0, request("GET", text(&["/events/1"])), expect)]
 }
 
-/// Runs both loops against a peer and returns the accounts.
-fn both(
+/// Runs both loops on epoll and a closed one on io_uring against a peer each, and returns the accounts.
+fn every_way(
     streams: Vec<Stream>,
     change: impl Fn(&mut load::Job),
     answer: impl FnMut(&Asked) -> Reply + Send + Clone + 'static,
-) -> [journal::facts::LoadFacts; 2] {
-    [None, Some(1_000.0)].map(|rate| {
+) -> [journal::facts::LoadFacts; 3] {
+    ways(1_000.0).map(|(rate, engine)| {
         let peer = Peer::start(0, answer.clone()).expect("a peer");
-        let mut job = load::Job { rate, ..job(peer.address(), streams.clone()) };
+        let mut job = load::Job { rate, engine, ..job(peer.address(), streams.clone()) };
         change(&mut job);
         run_seeing(30, &job)
     })
@@ -106,7 +108,7 @@ fn every_wrong_answer_is_a_failure_with_its_reason_and_the_right_one_is_none() {
 
 #[test]
 fn one_in_a_hundred_500_is_counted_as_one_in_a_hundred() {
-    for facts in both(
+    for facts in every_way(
         plain(),
         |_| (),
         |asked| {
@@ -126,7 +128,7 @@ fn one_in_a_hundred_500_is_counted_as_one_in_a_hundred() {
 #[test]
 fn what_takes_too_long_has_timed_out_to_the_nanosecond() {
     // Every fifth answer takes 60 ms, the time-out is 40 ms; every 50th never comes.
-    for facts in both(
+    for facts in every_way(
         plain(),
         |job| {
             job.timeout_ns = 40 * MS;
@@ -157,7 +159,7 @@ fn a_server_that_closes_after_every_answer_costs_reconnects_not_requests() {
     let announced = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{BODY}", BODY.len());
     let old = format!("HTTP/1.0 200 OK\r\n\r\n{BODY}");
     for answer in [announced, old] {
-        for facts in both(
+        for facts in every_way(
             get(json_equals(200, "$.id", text(&["1"]))),
             |_| (),
             move |_| Reply::new(answer.clone()).then(Then::Close),
@@ -204,7 +206,7 @@ fn answers_that_break_off_are_named_and_their_effect_is_unknown() {
         ),
     ];
     for (reply, reason) in cases {
-        for facts in both(
+        for facts in every_way(
             plain(),
             |job| {
                 job.connections = 4;
@@ -322,7 +324,7 @@ fn answers_without_a_body_end_with_their_head() {
         ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 1000\r\n\r\n", 304),
     ] {
         let streams = vec![stream("s", 1.0, request(method, text(&["/"])), status(code))];
-        for facts in both(streams, |job| job.window_ns = 50 * MS, move |_| Reply::new(answer)) {
+        for facts in every_way(streams, |job| job.window_ns = 50 * MS, move |_| Reply::new(answer)) {
             assert_eq!(only(&facts).census.failed, 0, "{method} {code} {:?}", only(&facts).failures);
             assert!(only(&facts).census.ok > 10);
         }

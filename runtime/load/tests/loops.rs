@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{MS, job, json_equals, only, plain, reads, request, run, status, stream, text, within_attempts};
-use load::Arrivals;
+use common::{MS, job, json_equals, only, plain, reads, request, run, status, stream, text, ways, within_attempts};
 use load::noop::{Options, Server};
 use load::peer::{Peer, Reply};
+use load::{Arrivals, Engine};
 use plan::{Body, Parameter, ParameterKind, Stream};
 
 #[test]
@@ -52,9 +52,10 @@ fn the_mix_is_exact_in_both_loops() {
             .map(|(name, share)| stream(name, share, request("GET", text(&["/", name])), status(200)))
             .collect::<Vec<Stream>>()
     };
-    for rate in [None, Some(4_000.0)] {
+    for (rate, engine) in ways(4_000.0) {
         for shares in [[0.5, 0.5, 0.0], [0.6, 0.3, 0.1]] {
-            let facts = run(&load::Job { rate, threads: 2, ..job(server.address(), streams(shares)) }).expect("a run");
+            let facts =
+                run(&load::Job { rate, engine, threads: 2, ..job(server.address(), streams(shares)) }).expect("a run");
             let all: u64 = facts.streams.iter().map(|stream| stream.census.sent).sum();
             assert!(all > 100);
             for (stream, share) in facts.streams.iter().zip(shares) {
@@ -74,14 +75,16 @@ fn every_answer_is_compared_with_its_own_request() {
         Reply::json(200, &format!("{{\"id\":{}}}", if wrong { "0" } else { id }))
     })
     .expect("a peer");
-    let facts = run(&job(peer.address(), vec![reads(1.0)])).expect("a run");
-    let stream = only(&facts);
-    assert!(stream.census.ok > 500, "{:?}", stream.census);
-    let share = stream.census.failed as f64 / (stream.census.ok + stream.census.failed) as f64;
-    assert!((0.008..0.012).contains(&share), "{share}");
-    assert_eq!(stream.failures.keys().collect::<Vec<_>>(), ["body: $.id is not the expected value"]);
-    assert!(stream.evidence[0].starts_with("body: $.id is 0, expected "), "{:?}", stream.evidence);
-    assert_eq!(stream.failed.count, stream.census.failed);
+    for engine in [Engine::Epoll, Engine::Uring] {
+        let facts = run(&load::Job { engine, ..job(peer.address(), vec![reads(1.0)]) }).expect("a run");
+        let stream = only(&facts);
+        assert!(stream.census.ok > 500, "{:?}", stream.census);
+        let share = stream.census.failed as f64 / (stream.census.ok + stream.census.failed) as f64;
+        assert!((0.008..0.012).contains(&share), "{share}");
+        assert_eq!(stream.failures.keys().collect::<Vec<_>>(), ["body: $.id is not the expected value"]);
+        assert!(stream.evidence[0].starts_with("body: $.id is 0, expected "), "{:?}", stream.evidence);
+        assert_eq!(stream.failed.count, stream.census.failed);
+    }
 }
 
 /// What was written comes back: parameters in path, header and body, and a Content-Length that fits each body.
@@ -128,44 +131,49 @@ fn varying_requests_arrive_as_they_were_meant() {
         },
         ..reads(1.0)
     };
-    let facts = run(&load::Job { threads: 2, ..job(peer.address(), vec![stream]) }).expect("a run");
-    let stream = only(&facts);
-    assert!(stream.census.ok > 200, "{:?} {:?}", stream.failures, stream.evidence);
-    assert_eq!(stream.census.failed, 0, "{:?} {:?}", stream.failures, stream.evidence);
+    for engine in [Engine::Epoll, Engine::Uring] {
+        let job = load::Job { engine, threads: 2, ..job(peer.address(), vec![stream.clone()]) };
+        let facts = run(&job).expect("a run");
+        let stream = only(&facts);
+        assert!(stream.census.ok > 200, "{:?} {:?}", stream.failures, stream.evidence);
+        assert_eq!(stream.census.failed, 0, "{:?} {:?}", stream.failures, stream.evidence);
+    }
 }
 
 #[test]
 fn a_service_of_known_capacity_is_measured_at_its_capacity() {
     let peer = Peer::of_known_capacity().expect("a peer");
-    within_attempts(5, || {
-        let job = load::Job {
-            connections: 32,
-            window_ns: 1_000 * MS,
-            warm_up_ns: 200 * MS,
-            ..job(
-                peer.address(),
-                vec![stream("read", 1.0, request("GET", text(&["/1"])), json_equals(200, "$.id", text(&["1"])))],
-            )
-        };
-        let facts = run(&job).map_err(|error| error.to_string())?;
-        let stream = only(&facts);
-        let rate = stream.census.ok as f64;
-        if !(1_960.0..=2_040.0).contains(&rate) {
-            return Err(format!("measured {rate}/s where 2,000/s is the truth"));
-        }
-        // Little's law: what is in flight on average = rate × time in flight.
-        let in_flight = rate * stream.service.mean_ns().unwrap_or_default() / 1e9;
-        if !(31.36..=32.64).contains(&in_flight) {
-            return Err(format!("rate × mean service = {in_flight}, with 32 connections"));
-        }
-        assert_eq!(facts.connections_used, 32);
-        assert!(
-            facts.generator.cpu_ns.is_some_and(|cpu| cpu < 900 * MS),
-            "a waiting generator sleeps: {:?}",
-            facts.generator
-        );
-        Ok(())
-    });
+    for engine in [Engine::Epoll, Engine::Uring] {
+        within_attempts(5, || at_capacity(peer.address(), engine));
+    }
+}
+
+fn at_capacity(target: std::net::SocketAddr, engine: Engine) -> Result<(), String> {
+    let job = load::Job {
+        engine,
+        connections: 32,
+        window_ns: 1_000 * MS,
+        warm_up_ns: 200 * MS,
+        ..job(target, vec![stream("read", 1.0, request("GET", text(&["/1"])), json_equals(200, "$.id", text(&["1"])))])
+    };
+    let facts = run(&job).map_err(|error| error.to_string())?;
+    let stream = only(&facts);
+    let rate = stream.census.ok as f64;
+    if !(1_960.0..=2_040.0).contains(&rate) {
+        return Err(format!("measured {rate}/s where 2,000/s is the truth"));
+    }
+    // Little's law: what is in flight on average = rate × time in flight.
+    let in_flight = rate * stream.service.mean_ns().unwrap_or_default() / 1e9;
+    if !(31.36..=32.64).contains(&in_flight) {
+        return Err(format!("rate × mean service = {in_flight}, with 32 connections"));
+    }
+    assert_eq!(facts.connections_used, 32);
+    assert!(
+        facts.generator.cpu_ns.is_some_and(|cpu| cpu < 900 * MS),
+        "a waiting generator sleeps: {:?}",
+        facts.generator
+    );
+    Ok(())
 }
 
 #[test]

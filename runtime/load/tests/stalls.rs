@@ -4,10 +4,10 @@ mod common;
 
 use std::sync::atomic::AtomicBool;
 
-use common::{MS, job, only, plain, within_attempts};
+use common::{MS, job, only, plain, ways, within_attempts};
 use journal::facts::{Histogram, LoadFacts};
 use load::peer::{Peer, Reply};
-use load::sys;
+use load::{Engine, sys};
 
 const FREEZE: u64 = 200 * MS;
 
@@ -97,10 +97,11 @@ fn a_generator_that_freezes_says_that_it_was_itself() {
     within_attempts(4, || {
         let peer = Peer::start(0, |_| Reply::json(200, load::noop::BODY)).expect("a peer");
         // At 300 slots per second the thread sleeps nearly all the time: it is caught asleep.
-        for rate in [Some(5_000.0), Some(300.0), None] {
+        for (rate, engine) in ways(5_000.0).into_iter().chain([(Some(300.0), Engine::Epoll)]) {
             let job = load::Job {
                 connections: 16,
                 rate,
+                engine,
                 warm_up_ns: 100 * MS,
                 window_ns: 1_000 * MS,
                 ..job(peer.address(), plain())
@@ -118,16 +119,22 @@ fn a_generator_that_freezes_says_that_it_was_itself() {
             let facts = child.finish();
             common::balanced(&job, &facts);
             let longest = facts.generator.stalls.iter().max_by_key(|stall| stall.for_ns).copied();
-            let Some(stall) = longest else { return Err(format!("no stall of its own at {rate:?}")) };
+            let Some(stall) = longest else { return Err(format!("no stall of its own at {rate:?} on {engine:?}")) };
             // A closed loop that was caught asleep can't tell the last 5 ms of its sleep from the freeze.
             if stall.for_ns < FREEZE - 6 * MS || stall.for_ns > frozen + 60 * MS {
-                return Err(format!("a stall of {} ns at {rate:?}, {frozen} ns is the truth", stall.for_ns));
+                return Err(format!(
+                    "a stall of {} ns at {rate:?} on {engine:?}, {frozen} ns is the truth",
+                    stall.for_ns
+                ));
             }
             if stall.at_ns.abs_diff(stopped) > 8 * MS {
-                return Err(format!("the stall began {} ns off at {rate:?}", stall.at_ns.abs_diff(stopped)));
+                return Err(format!(
+                    "the stall began {} ns off at {rate:?} on {engine:?}",
+                    stall.at_ns.abs_diff(stopped)
+                ));
             }
             if let Some(silence) = facts.silences.iter().find(|silence| silence.for_ns > 100 * MS) {
-                return Err(format!("its own freeze is laid upon the target: {silence:?} at {rate:?}"));
+                return Err(format!("its own freeze is laid upon the target: {silence:?} at {rate:?} on {engine:?}"));
             }
             let stream = only(&facts);
             let largest = stream.corrected.as_ref().map_or(u64::MAX, |corrected| corrected.max_ns);

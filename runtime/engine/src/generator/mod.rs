@@ -371,6 +371,7 @@ mod tests {
             part: None,
             requests: None,
             transport: load::wire::Transport::default(),
+            engine: load::Engine::default(),
         }
     }
 

@@ -184,6 +184,7 @@ pub(crate) fn job(
             tls: served.tls.clone(),
             proxy,
         },
+        engine: load::Engine::default(),
     })
 }
 

@@ -14,6 +14,14 @@ pub enum ArrivalsChoice {
     Poisson,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineChoice {
+    /// Each send is a system call of its own, made at its stamp.
+    Epoll,
+    /// io_uring: fewer system calls, and a request leaves up to 64 sends after its stamp. A closed loop of plain HTTP/1.1 only.
+    Uring,
+}
+
 #[derive(Debug, Args)]
 pub struct Load {
     /// The URL, such as http://127.0.0.1:8080/.
@@ -130,6 +138,9 @@ pub struct Load {
     /// Threads of each generator; as many as it has CPUs where they are given.
     #[arg(short = 't', long, help_heading = "What generates")]
     pub threads: Option<u32>,
+    /// What hands the requests to the kernel.
+    #[arg(long, value_enum, default_value_t = EngineChoice::Epoll, help_heading = "What generates")]
+    pub engine: EngineChoice,
     /// CPUs that the threads are pinned to, such as 1 or 2-3; several generators share them out.
     #[arg(long, value_name = "CPUS", help_heading = "What generates")]
     pub cpus: Option<String>,

@@ -134,11 +134,13 @@ fn in_a_namespace_of_its_own() -> Option<i32> {
 }
 
 fn run(plan: &Plan) -> Report {
-    let tools: Vec<Tool> = [Tool::Exp, Tool::Wrk, Tool::Oha].into_iter().filter(|tool| tool.path().is_some()).collect();
+    let tools: Vec<Tool> =
+        [Tool::Exp, Tool::ExpUring, Tool::Wrk, Tool::Oha].into_iter().filter(|tool| tool.path().is_some()).collect();
     let limit = sys::raise_open_files().expect("the limit of open files");
     let mut report = Report::new(std::env::var_os(INSIDE).is_some());
-    for tool in [Tool::Wrk, Tool::Oha].into_iter().filter(|tool| !tools.contains(tool)) {
-        report.left_out.push(format!("{} (not installed)", tool.name()));
+    for tool in [Tool::ExpUring, Tool::Wrk, Tool::Oha].into_iter().filter(|tool| !tools.contains(tool)) {
+        let why = if tool == Tool::ExpUring { "this machine has no io_uring" } else { "not installed" };
+        report.left_out.push(format!("{} ({why})", tool.name()));
     }
     for connections in [64, 4_000] {
         if limit < u64::from(connections) * 2 + 100 {

@@ -67,7 +67,11 @@ const USER: fn(&Cost) -> f64 = |cost| cost.user_us / cost.requests as f64;
 
 impl Comparison {
     fn ratio(&self, to: Tool, of: fn(&Cost) -> f64) -> Option<Ratio> {
-        let (ours, theirs) = (self.costs.get(&Tool::Exp)?, self.costs.get(&to)?);
+        self.ratio_of(Tool::Exp, to, of)
+    }
+
+    fn ratio_of(&self, tool: Tool, to: Tool, of: fn(&Cost) -> f64) -> Option<Ratio> {
+        let (ours, theirs) = (self.costs.get(&tool)?, self.costs.get(&to)?);
         let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(ours, theirs)| of(ours) / of(theirs)).collect();
         let (low, high) = ratios.iter().fold((f64::MAX, 0f64), |(low, high), r| (low.min(*r), high.max(*r)));
         (!ratios.is_empty()).then(|| Ratio { median: median(&ratios), low, high })
@@ -81,7 +85,7 @@ impl Comparison {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Measured on {}, {}.", date(), machine())?;
-        let tools = [Tool::Exp, Tool::Wrk, Tool::Oha].map(Tool::version);
+        let tools = [Tool::Exp, Tool::ExpUring, Tool::Wrk, Tool::Oha].map(Tool::version);
         let place = if self.isolated { "in a network namespace of its own" } else { "beside the host's packet rules" };
         writeln!(f, "{}; server on one CPU, tool on the other, {place}.", tools.join(", "))?;
         for left_out in &self.left_out {
@@ -111,6 +115,12 @@ impl fmt::Display for Report {
                     ratio(CPU),
                     ratio(USER)
                 )?;
+            }
+            for to in [Tool::Wrk, Tool::Oha] {
+                let ratio = |of| comparison.ratio_of(Tool::ExpUring, to, of);
+                if let (Some(cpu), Some(user)) = (ratio(CPU), ratio(USER)) {
+                    writeln!(f, "\n{} ÷ {}: CPU {cpu}, user {user}.", Tool::ExpUring.name(), to.name())?;
+                }
             }
         }
         self.schedules(f)?;

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use load::alone::{self, Options};
 use load::wire::{Answer, Order};
-use load::{Job, LoadFacts, sys};
+use load::{Engine, Job, LoadFacts, sys};
 use plan::{BodyCheck, CpuSet, Expect, JsonTest, Text};
 
 use crate::{LOAD_CPU, which};
@@ -26,6 +26,8 @@ pub struct Cost {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
     Exp,
+    /// Our generator on io_uring.
+    ExpUring,
     Wrk,
     Oha,
 }
@@ -34,6 +36,7 @@ impl Tool {
     pub fn name(self) -> &'static str {
         match self {
             Self::Exp => "exp",
+            Self::ExpUring => "exp-uring",
             Self::Wrk => "wrk",
             Self::Oha => "oha",
         }
@@ -43,6 +46,7 @@ impl Tool {
     pub fn path(self) -> Option<PathBuf> {
         match self {
             Self::Exp => std::env::current_exe().ok(),
+            Self::ExpUring => sys::uring::probe().ok().and_then(|()| std::env::current_exe().ok()),
             Self::Wrk => which("wrk"),
             Self::Oha => which("oha").or_else(|| Some(oha_root()?.join("bin/oha")).filter(|path| path.is_file())),
         }
@@ -51,8 +55,8 @@ impl Tool {
     /// Name and version as the tool says them.
     pub fn version(self) -> String {
         let Some(path) = self.path() else { return format!("{}: not installed", self.name()) };
-        if self == Self::Exp {
-            return format!("exp {}", env!("CARGO_PKG_VERSION"));
+        if matches!(self, Self::Exp | Self::ExpUring) {
+            return format!("{} {}", self.name(), env!("CARGO_PKG_VERSION"));
         }
         let output = Command::new(path).arg(if self == Self::Wrk { "-v" } else { "--version" }).output();
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
@@ -87,8 +91,9 @@ pub fn measure(tool: Tool, address: SocketAddr, seconds: u64, connections: u32) 
     let began = Instant::now();
     let mut peak_kib = None;
     let requests = match tool {
-        Tool::Exp => {
-            let ran = exp(&job(address, seconds, connections)?, &[])?;
+        Tool::Exp | Tool::ExpUring => {
+            let engine = if tool == Tool::Exp { Engine::Epoll } else { Engine::Uring };
+            let ran = exp(&Job { engine, ..job(address, seconds, connections)? }, &[])?;
             peak_kib = Some(ran.peak_kib);
             ran.facts.streams[0].acknowledged
         }

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Options;
 use crate::merge::add_stream;
+use crate::prepare::IO_URING;
+use crate::sys::uring;
 use crate::wire::Job;
 
 /// What came of it.
@@ -168,6 +170,12 @@ fn bottleneck(facts: &LoadFacts, busy: Option<f64>) -> Option<String> {
 
 fn limits(facts: &LoadFacts, all: &StreamFacts, busy: Option<f64>, window_start: u64) -> Vec<String> {
     let mut limits = Vec::new();
+    if facts.transport.as_ref().is_some_and(|way| way.engine == IO_URING) {
+        limits.push(format!(
+            "io_uring sends in batches of up to {}: a request may leave that many sends after its stamp, and its times count that as the target's.",
+            uring::SENDS
+        ));
+    }
     let census = &all.census;
     let seconds_in = |at_ns: u64| at_ns.saturating_sub(window_start) as f64 / 1e9;
     if busy.is_none() {

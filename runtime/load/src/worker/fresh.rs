@@ -6,20 +6,21 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use super::Worker;
+use super::watching::{Standing, Watch};
 use crate::connection::{self, Connection, State};
-use crate::sys::{self, Epoll, Interest};
+use crate::sys;
 use crate::tally::{Failure, Outcome};
 
 /// Begins to open a connection for the request that is about to be written on it.
 ///
 /// # Errors
 /// As the system says: `AddrNotAvailable` when no local port is left.
-pub fn begin(connection: &mut Connection, index: u32, epoll: &Epoll, target: SocketAddr) -> io::Result<()> {
+pub fn begin(connection: &mut Connection, index: u32, watch: &mut Watch, target: SocketAddr) -> io::Result<()> {
     let stream = connection::begin(target)?;
     if connection.timed {
         sys::time_arrivals(stream.as_fd())?;
     }
-    epoll.add(stream.as_fd(), connection.token(index), Interest::ReadWrite)?;
+    watch.add(stream.as_fd(), connection.token(index), Standing::Opening { timed: connection.timed })?;
     connection.stream = Some(stream);
     connection.connecting = true;
     Ok(())

@@ -2,9 +2,10 @@
 
 use std::os::fd::AsFd;
 
+use super::watching::Standing;
 use super::{NEVER, Worker};
 use crate::connection::{self, State};
-use crate::sys::{self, Interest};
+use crate::sys;
 use crate::tally::{Failure, Outcome, Stamps};
 
 impl Worker<'_> {
@@ -15,8 +16,8 @@ impl Worker<'_> {
         }
         let needed = if self.window.open { self.next.is_some() } else { now < self.window.end && self.left > 0 };
         self.reconnects += u64::from(needed && self.in_window(now));
+        self.release(index);
         let connection = &mut self.connections[index as usize];
-        connection.stream = None;
         connection.generation = connection.generation.wrapping_add(1);
         connection.state = State::Closed;
         self.unwrittens.extend(connection.unwritten.take());
@@ -33,7 +34,7 @@ impl Worker<'_> {
         let timed = connection.timed;
         let opening = connection::begin(self.program.target)
             .and_then(|stream| if timed { sys::time_arrivals(stream.as_fd()).map(|()| stream) } else { Ok(stream) })
-            .and_then(|stream| self.epoll.add(stream.as_fd(), token, Interest::ReadWrite).map(|()| stream));
+            .and_then(|stream| self.watch.add(stream.as_fd(), token, Standing::Opening { timed }).map(|()| stream));
         match opening {
             Ok(stream) => self.connections[index as usize].stream = Some(stream),
             Err(error) => self.not_opened(index, now, Failure::Connect(error.raw_os_error().unwrap_or(libc::EIO))),
@@ -54,6 +55,7 @@ impl Worker<'_> {
                 connection.state = State::Idle;
                 connection.attempts = 0;
                 connection.stamps.done = now;
+                self.watch_opened(index);
                 self.idle(index, now);
             }
             Some(error) => {
@@ -65,9 +67,9 @@ impl Worker<'_> {
     /// A connection could not be opened: that costs the request that would have gone over it, and is tried again.
     #[cold]
     pub(super) fn not_opened(&mut self, index: u32, now: u64, failure: Failure) {
+        self.release(index);
         let connection = &mut self.connections[index as usize];
         let began = connection.stamps.sent;
-        connection.stream = None;
         connection.generation = connection.generation.wrapping_add(1);
         connection.state = State::Down;
         connection.attempts = connection.attempts.saturating_add(1);

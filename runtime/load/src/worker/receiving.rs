@@ -65,43 +65,29 @@ impl Worker<'_> {
                 stream.read(&mut buffer)
             };
             let now = self.stamp();
-            let connection = &mut self.connections[index as usize];
             match got {
                 Ok(0) => {
                     self.hung_up(index, now);
                     break;
                 }
-                Ok(length) => {
-                    self.silences.between(&self.window, self.heard.max(connection.stamps.sent), now);
-                    self.heard = now;
-                    if connection.state != State::Waiting {
-                        self.unsolicited += u64::from(self.in_window(now));
-                        self.free.retain(|free| *free != index);
-                        self.reopen(index, now);
-                        break;
-                    }
-                    if connection.stamps.first == 0 {
-                        connection.stamps.first = now;
-                    }
-                    connection.stamps.done = now;
-                    match self.take(index, &buffer[..length]) {
-                        Taken::More => {
-                            if length < buffer.len() && !ended {
-                                break;
-                            }
-                        }
-                        Taken::Ended { usable } => {
-                            if !usable || ended || !self.program.keep_alive {
-                                self.reopen(index, now);
-                                break;
-                            }
-                            self.idle(index, now);
-                            if length < buffer.len() {
-                                break;
-                            }
+                Ok(length) => match self.bytes_came(index, &buffer[..length], now) {
+                    None => break,
+                    Some(Taken::More) => {
+                        if length < buffer.len() && !ended {
+                            break;
                         }
                     }
-                }
+                    Some(Taken::Ended { usable }) => {
+                        if !usable || ended || !self.program.keep_alive {
+                            self.reopen(index, now);
+                            break;
+                        }
+                        self.idle(index, now);
+                        if length < buffer.len() {
+                            break;
+                        }
+                    }
+                },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
@@ -111,6 +97,25 @@ impl Worker<'_> {
             }
         }
         self.buffer = buffer;
+    }
+
+    /// Bytes have come: stamps and takes them. `None` when nobody had asked for them, and their connection was given up.
+    #[inline]
+    pub(super) fn bytes_came(&mut self, index: u32, bytes: &[u8], now: u64) -> Option<Taken> {
+        let connection = &mut self.connections[index as usize];
+        self.silences.between(&self.window, self.heard.max(connection.stamps.sent), now);
+        self.heard = now;
+        if connection.state != State::Waiting {
+            self.unsolicited += u64::from(self.in_window(now));
+            self.free.retain(|free| *free != index);
+            self.reopen(index, now);
+            return None;
+        }
+        if connection.stamps.first == 0 {
+            connection.stamps.first = now;
+        }
+        connection.stamps.done = now;
+        Some(self.take(index, bytes))
     }
 
     /// Takes bytes of an answer; ends the request when it is complete or beyond saving.

@@ -14,7 +14,17 @@ impl Worker<'_> {
         if self.window.open {
             self.free.push_back(index);
             self.dispatch(now);
-        } else if now < self.window.end && self.left > 0 {
+        } else if self.watch.is_ring() {
+            self.resting.push(index);
+        } else {
+            self.next_of_closed(index, now);
+        }
+    }
+
+    /// Sends a connection's next request in a closed loop, if there is one.
+    #[inline]
+    pub(super) fn next_of_closed(&mut self, index: u32, now: u64) {
+        if now < self.window.end && self.left > 0 {
             let number = self.numbered;
             self.numbered += 1;
             self.left -= 1;
@@ -84,10 +94,11 @@ impl Worker<'_> {
         let begun = if program.keep_alive {
             Ok(())
         } else {
-            super::fresh::begin(connection, index, &self.epoll, program.target)
+            super::fresh::begin(connection, index, &mut self.watch, program.target)
         };
+        let token = connection.token(index);
         let written = begun.and_then(|()| match &mut connection.stream {
-            Some(stream) => stream.write(bytes),
+            Some(stream) => self.watch.write(stream, bytes, token),
             None => Err(io::Error::from_raw_os_error(libc::ENOTCONN)),
         });
         let unwritten = match &written {

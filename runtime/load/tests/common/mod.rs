@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use journal::facts::{Histogram, LoadFacts, StreamFacts};
-use load::{Arrivals, Job, LoadError, sys};
+use load::{Arrivals, Engine, Job, LoadError, sys};
 use plan::{BodyCheck, CpuSet, Expect, JsonTest, Parameter, ParameterKind, Piece, Request, Stream, Text, Workload};
 
 pub const MS: u64 = 1_000_000;
@@ -91,7 +91,13 @@ pub fn job(target: SocketAddr, streams: Vec<Stream>) -> Job {
         part: None,
         requests: None,
         transport: load::Transport::default(),
+        engine: Engine::default(),
     }
+}
+
+/// Both loops on epoll and a closed one on io_uring, each as its rate and its engine.
+pub fn ways(rate: f64) -> [(Option<f64>, Engine); 3] {
+    [(None, Engine::Epoll), (Some(rate), Engine::Epoll), (None, Engine::Uring)]
 }
 
 /// Runs a job from 100 ms from now on and checks what holds for every account.

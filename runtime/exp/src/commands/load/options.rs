@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use load::alone::Options;
-use load::wire::{Arrivals, Transport};
+use load::wire::{Arrivals, Engine, Transport};
 use plan::{Body, BodyFile, Certificates, ContentHash, CpuSet, GeneratorOn, GeneratorPlace, Leg, Protocol, Text, Tls};
 
-use crate::args::{ArrivalsChoice, Load};
+use crate::args::{ArrivalsChoice, EngineChoice, Load};
 
 /// Everything that the command line asks for.
 pub struct Asked {
@@ -83,6 +83,10 @@ pub fn read(arguments: &Load) -> Result<Asked, String> {
             without_keep_alive: arguments.disable_keepalive,
             compressed: arguments.compressed,
             transport: transport(arguments)?,
+            engine: match arguments.engine {
+                EngineChoice::Epoll => Engine::Epoll,
+                EngineChoice::Uring => Engine::Uring,
+            },
             connections: arguments.connections,
             rate: arguments.rate,
             course: arguments.steps.iter().map(|text| leg(text)).collect::<Result<_, _>>()?,
