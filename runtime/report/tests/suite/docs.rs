@@ -91,7 +91,11 @@ fn name(event: &Event) -> String {
 }
 
 /// The journal's own description of its facts.
-const FACTS: &str = include_str!("../../../journal/src/facts.rs");
+const FACTS: &str = concat!(
+    include_str!("../../../journal/src/facts.rs"),
+    include_str!("../../../journal/src/facts/load.rs"),
+    include_str!("../../../journal/src/facts/histogram.rs")
+);
 
 /// A struct of the facts as its source describes it.
 struct Described {
