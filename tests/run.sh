@@ -53,8 +53,8 @@ bash tests/docker-engine.sh "$pidfile"
 say "base image"
 bash experiments/base-image.sh
 
-# The search for inputs that break the language takes a minute of it, in other places every day.
-export FUZZ_SECONDS="${FUZZ_SECONDS:-60}" FUZZ_SEED="${FUZZ_SEED:-$(date +%Y%m%d)}"
+# The searches for inputs that break the language, or the reader of answers, take a minute each; another seed looks elsewhere.
+export FUZZ_SECONDS="${FUZZ_SECONDS:-60}" FUZZ_SEED="${FUZZ_SEED:-1}"
 say "tests (after $((SECONDS - began)) s)"
 cargo test --workspace --locked --no-fail-fast "$@"
 say "passed in $((SECONDS - began)) s"

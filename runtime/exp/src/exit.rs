@@ -73,7 +73,7 @@ impl Exit {
                 "the study has errors, or a candidate can't be measured here and `--require-all` was given"
             }
             Self::Environment => {
-                "the machine lacks something that everything needs: an engine, a database, CPUs, a port, disk"
+                "the machine lacks something that everything needs: an engine, a database, CPUs, a port, disk, a variable of the environment"
             }
             Self::Failed => "a step failed that everything needs, or every candidate failed its contract",
             Self::Unreachable => "`exp load`: the target could not be reached",

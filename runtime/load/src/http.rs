@@ -534,6 +534,8 @@ impl Reader {
                 self.state = if size == 0 { State::Trailers } else { State::Chunk { left: size } };
                 Ok(take)
             }
+            // httparse takes a line feed alone for a part of an extension, and would read on into the chunk.
+            Ok(httparse::Status::Partial) if self.line.ends_with(b"\n") => Err(Violation::Chunk),
             Ok(httparse::Status::Partial) => Ok(take),
             Err(_) => Err(Violation::Chunk),
         }

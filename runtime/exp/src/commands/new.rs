@@ -129,14 +129,17 @@ fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     fs::OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
 }
 
-/// The settings of `cpus` for this host: whole cores, so that no two roles share one by way of hardware threads, all of one
-/// NUMA node where it has enough. Where cores are too few the roles behind the candidate share, and say so.
+/// The settings of `cpus` for this host: one hardware thread of a core each, so that no two roles share a core and `cores` counts
+/// cores; all of one NUMA node where it has enough. Where cores are too few the roles behind the candidate share, and say so.
 fn cpus(host: &Host, database: bool) -> String {
     let cores = cores(host);
     let roles = if database { 3 } else { 2 };
     let node = host.nodes.iter().map(|node| within(&cores, node)).find(|cores| cores.len() >= roles);
     let cores = node.unwrap_or(cores);
-    let of = |at: usize| cores.get(at.min(cores.len().saturating_sub(1))).map_or("0".to_owned(), CpuSet::to_string);
+    let of = |at: usize| {
+        let core = cores.get(at.min(cores.len().saturating_sub(1)));
+        core.and_then(|core| core.cpus().first()).map_or("0".to_owned(), u32::to_string)
+    };
     let (candidate, load) = (of(0), of(if database && cores.len() > 2 { 2 } else { 1 }));
     let database = if database { format!(" database=\"{}\"", of(1)) } else { String::new() };
     let sharing = if cores.len() < roles { " sharing=accepted" } else { "" };
@@ -188,8 +191,8 @@ mod tests {
             (host("0", &[], &["0"]), r#"candidate="0" database="0" load="0" sharing=accepted"#),
             (host("0-1", &[], &["0-1"]), r#"candidate="0" database="1" load="1" sharing=accepted"#),
             (host("0-3", &[], &[]), r#"candidate="0" database="1" load="2""#),
-            (host("0-7", &["0,4", "1,5", "2,6", "3,7"], &["0-7"]), r#"candidate="0,4" database="1,5" load="2,6""#),
-            (host("0-1", &["0-1"], &["0-1"]), r#"candidate="0-1" database="0-1" load="0-1" sharing=accepted"#),
+            (host("0-7", &["0,4", "1,5", "2,6", "3,7"], &["0-7"]), r#"candidate="0" database="1" load="2""#),
+            (host("0-1", &["0-1"], &["0-1"]), r#"candidate="0" database="0" load="0" sharing=accepted"#),
             (host("0-5", &[], &["0-1", "2-5"]), r#"candidate="2" database="3" load="4""#),
         ];
         for (host, wanted) in hosts {
