@@ -1,3 +1,5 @@
+//! What the tools' versions printed, recorded, and what is made of it.
+
 use super::*;
 
 const WRK: &str = include_str!("../../tests/tools/wrk-4.1.0.txt");
