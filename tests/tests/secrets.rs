@@ -77,6 +77,8 @@ fn a_secret_is_nowhere_in_a_run() {
 
 #[test]
 fn a_secret_that_cannot_be_kept_is_refused_before_anything_starts() {
+    // What is refused last would find the port of a study that runs.
+    let _host = the_host();
     let place = place("secret-refused");
     let study = fs::read_to_string(place.path().join("secret.kdl")).expect("the study");
     place.write("input.kdl", &study.replace("input SERVICE_FAULT default=\"none\"", "input SERVICE_FAULT"));

@@ -77,7 +77,7 @@ struct Plan {
     open_runs: usize,
 }
 
-const FULL: Plan = Plan { rounds: 7, seconds: 2, seconds_of_many: 4, rests: [10, 60], open_seconds: 4, open_runs: 3 };
+const FULL: Plan = Plan { rounds: 7, seconds: 2, seconds_of_many: 2, rests: [5, 30], open_seconds: 4, open_runs: 3 };
 const QUICK: Plan = Plan { rounds: 3, seconds: 1, seconds_of_many: 2, rests: [1, 4], open_seconds: 1, open_runs: 1 };
 
 fn main() {
