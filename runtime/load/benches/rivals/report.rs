@@ -208,7 +208,7 @@ impl Report {
                 // A histogram with more buckets filled in is longer when it is written down: some allocations, however many requests.
                 (
                     format!("{more} more for {requests} more requests"),
-                    requests > 10_000 && more < 1_000 && more < requests / 100,
+                    requests > 10_000 && more < 100 && more < requests / 10_000,
                 )
             }),
         )?;
